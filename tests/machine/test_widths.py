@@ -160,7 +160,7 @@ def test_texts_that_are_long_together_are_taken() -> None:
 def test_what_has_too_many_arguments_to_be_opened_again_is_refused(
     give: Callable[[KnowledgeBase, int], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("language.checks", "facts.encoding", "live.knowledge", "storage.snapshot_files"):
+    for module in ("language.checks", "facts.encoding", "live.update_checks", "storage.snapshot_files"):
         monkeypatch.setattr(f"tidelog.{module}.MOST_ARGUMENTS", 5)
     kb = KnowledgeBase("q(1).")
     with pytest.raises(ArityError, match="`p` has 6 arguments, and no predicate has more than 5"):

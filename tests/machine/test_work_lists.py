@@ -28,7 +28,7 @@ def push_all(m: Registers, which: int, first: int, count: int) -> int:
 
 def test_every_list_has_registers_of_its_own() -> None:
     deleting = (L.D, L.C, L.P, L.MOVES, L.AIMS, L.DUE)
-    best_values = (L.OFFERS, L.SPREADING, L.REPLACED)
+    best_values = (L.OFFERS, L.ASIDE, L.SPREADING, L.REPLACED)
     marking = (L.EXPECTED, L.LATER, L.MARKED, L.MARKED_PLACES)
     assert sorted((*deleting, *best_values, *marking)) == sorted(L.ALL)
     assert L.ALL[0] == M.LISTS

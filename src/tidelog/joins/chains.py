@@ -4,7 +4,8 @@ These matches need no backtracking through the plan. A *chain* is its next fact,
 width, and the offsets of flags and link.
 """
 
-from tidelog.joins.executor import bind, link_of, lists_of, masks_of, value_of
+from tidelog.joins.executor import bind, link_of, lists_of, masks_of
+from tidelog.joins.memos import value_of
 from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R

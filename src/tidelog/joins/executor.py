@@ -7,7 +7,19 @@ part if its flags, masked by the role's care, equal its want (the annotated quer
 """
 
 from tidelog.closures.read_kernels import closure_contains, closure_next, closure_next_pair, closure_node
-from tidelog.joins.expressions import BAD, compare, evaluate, intern_number, is_number
+from tidelog.joins.expressions import (
+    BAD,
+    NEEDS_CALL,
+    NEEDS_TERMS,
+    compare,
+    compare_literals,
+    evaluate,
+    intern_number,
+    is_number,
+)
+from tidelog.joins.functions.calls import result_of
+from tidelog.joins.functions.numbering import ASK, FULL, NONE
+from tidelog.joins.memos import first_with_values, request, value_of
 from tidelog.machine import flags as F
 from tidelog.machine import index_fields as X
 from tidelog.machine import plan_words as P
@@ -15,7 +27,6 @@ from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import term_kinds as K
 from tidelog.machine.fact_kernels import field, find, index_row, record_of, relation_row
-from tidelog.machine.hash_tables import SEED, mix, probe_number
 from tidelog.machine.jit import device, inlined, load_i32, load_i64, store_i32, store_i64
 from tidelog.machine.status import DONE, FULL_TERMS, MATCH, NEED_CALLS, PAUSED
 
@@ -29,14 +40,6 @@ PAIR = 64
 @inlined
 def plan_word(m, plan, word):
     return load_i32(m[M.CODE] + 4 * (plan + word))
-
-
-@inlined
-def value_of(source, variables):
-    """A source is the number of a variable, or -1 - the number of a constant."""
-    if source >= 0:
-        return load_i64(variables + 8 * source)
-    return -1 - source
 
 
 @inlined
@@ -89,32 +92,6 @@ def matched_fact(m, frame, step):
     plan = load_i64(frame + 8 * P.FRAME_PLAN)
     place = P.FRAME_VARIABLES + plan_word(m, plan, P.VARIABLES) + plan_word(m, plan, P.STEPS) + step
     return load_i64(frame + 8 * place)
-
-
-@inlined
-def has_values(fact, sought):
-    """Whether the indexed columns of a fact hold the values of some sources."""
-    cells, width, columns, column_count, sources, variables = sought
-    record = cells + fact * width
-    for position in range(column_count):
-        cell = load_i32(record + 4 * load_i32(columns + 4 * position))
-        if cell != value_of(load_i32(sources + 4 * position), variables):
-            return False
-    return True
-
-
-@device
-def first_with_values(m, index_number, sources, variables):
-    """The newest fact whose indexed columns hold the values of these sources, or -1."""
-    index = index_row(m, index_number)
-    row = relation_row(m, field(index, X.RELATION))
-    column_count = field(index, X.COLUMN_COUNT)
-    hashed = SEED
-    for position in range(column_count):
-        hashed = mix(hashed, value_of(load_i32(sources + 4 * position), variables))
-    sought = (field(row, R.CELLS), field(row, R.WIDTH), field(index, X.COLUMNS), column_count, sources, variables)
-    _, fact = probe_number(field(index, X.SLOTS), field(index, X.SLOT_COUNT), hashed, has_values, sought)
-    return fact
 
 
 @inlined
@@ -353,10 +330,17 @@ def note_failure(m, step, variables):
 
 @device
 def call_function(m, step, variables):
-    """Look up a function's result in its memo; request it from Python if it is missing."""
+    """Compute a function's result, or look it up in its memo; request it from Python if it is missing."""
     memo = load_i32(step + 4 * P.CALL_MEMO)
     count = load_i32(step + 4 * P.CALL_ARGUMENTS)
     sources = step + 4 * P.CALL_SOURCES
+    function = load_i32(step + 4 * P.CALL_KERNEL)
+    if function != NONE and m[M.REPLACED] >> function & 1 == 0:
+        result = result_of(m, function, count, sources, variables)
+        if result == FULL:
+            return FULL_TERMS
+        if result != ASK:
+            return assign(variables, load_i32(step + 4 * P.CALL_TARGET), result)
     fact = first_with_values(m, load_i32(step + 4 * P.CALL_INDEX), sources, variables)
     if fact >= 0:
         result = load_i32(record_of(relation_row(m, memo), fact) + 4 * count)
@@ -365,35 +349,50 @@ def call_function(m, step, variables):
             note_failure(m, step, variables)
             return FAILED
         return assign(variables, load_i32(step + 4 * P.CALL_TARGET), result)
-    size = count + 2
-    if m[M.REQUEST_COUNT] + size <= m[M.REQUEST_CAPACITY]:
-        request = m[M.REQUESTS] + 4 * m[M.REQUEST_COUNT]
-        store_i32(request, memo)
-        store_i32(request + 4, count)
-        for position in range(count):
-            store_i32(request + 8 + 4 * position, value_of(load_i32(sources + 4 * position), variables))
-        m[M.REQUEST_COUNT] += size
-    return NEED_CALLS
+    return NEED_CALLS if request(m, memo, count, sources, variables) else FAILED
+
+
+@inlined
+def no_value(m, why, step, variables):
+    """What a step does that has no value, for whatever reason."""
+    if why == NEEDS_TERMS:
+        return FULL_TERMS
+    if why == NEEDS_CALL:
+        return FAILED if m[M.REHEARSING] != 0 else NEED_CALLS
+    note_failure(m, step, variables)
+    return FAILED
+
+
+@device
+def run_comparison(m, step, variables):
+    """Run a step that compares the values of two expressions."""
+    operator = load_i32(step + 4)
+    left_kind = evaluate(m, load_i32(step + 8), variables)
+    left = load_i64(m[M.SCRATCH] + 8)
+    right_kind = evaluate(m, load_i32(step + 12), variables) if left_kind >= BAD else BAD
+    if left_kind < 0 or right_kind < 0:
+        return no_value(m, min(left_kind, right_kind), step, variables)
+    right = load_i64(m[M.SCRATCH] + 8)
+    outcome = compare(m, operator, left_kind, left, right_kind, right)
+    if outcome < 0:
+        outcome = compare_literals(m, operator, left_kind, left, right_kind, right)
+    if outcome < BAD:
+        return no_value(m, outcome, step, variables)
+    if outcome < 0:
+        m[M.UNCOMPARED] += 1
+        note_failure(m, step, variables)
+    return PASSED if outcome == 1 else FAILED
 
 
 @device
 def run_condition(m, step, kind, variables):
     """Run a step that passes or fails once: a comparison, an assignment, a function call or a negated atom."""
     if kind == P.STEP_COMPARE:
-        left_kind = evaluate(m, load_i32(step + 8), variables)
-        left = load_i64(m[M.SCRATCH] + 8)
-        right_kind = evaluate(m, load_i32(step + 12), variables)
-        outcome = compare(m, load_i32(step + 4), left_kind, left, right_kind, load_i64(m[M.SCRATCH] + 8))
-        if outcome < 0:
-            if left_kind != BAD and right_kind != BAD:
-                m[M.UNCOMPARED] += 1
-            note_failure(m, step, variables)
-        return PASSED if outcome == 1 else FAILED
+        return run_comparison(m, step, variables)
     if kind == P.STEP_ASSIGN:
         result_kind = evaluate(m, load_i32(step + 8), variables)
-        if result_kind == BAD:
-            note_failure(m, step, variables)
-            return FAILED
+        if result_kind < 0:
+            return no_value(m, result_kind, step, variables)
         bits = load_i64(m[M.SCRATCH] + 8)
         term = intern_number(m, result_kind, bits) if is_number(result_kind) else bits
         if term < 0:

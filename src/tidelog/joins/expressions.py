@@ -4,14 +4,19 @@ An expression is a sequence of postfix words (`plan_words.E_…`). Its value is 
 of a float, or, for any other kind, the number of the term. An error (division by zero, overflow, a string instead of a
 number) makes the rule instance fail; the executor counts it. Functions on strings and Python functions are not here:
 plans call them in steps of their own.
+
+Literals are dates, durations and numbers that do not fit in 64 bits, or mean nothing here. What arithmetic yields for
+them, Python computes (`program.functions.moments`); each operation has a memo of its own.
 """
 
 import math
 
+from tidelog.joins.memos import first_with_values, request
 from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import term_kinds as K
+from tidelog.machine.fact_kernels import record_of, relation_row
 from tidelog.machine.hash_tables import MASK_32, SEED, mix, probe_number
 from tidelog.machine.jit import (
     bits_of_float,
@@ -27,13 +32,20 @@ from tidelog.machine.jit import (
 )
 
 # Functions of kernels by number; `store.assembler` translates their names.
-OPERATORS = ("+", "-", "*", "/", "%", "neg", "abs", "min2", "max2", "floor", "ceil", "round", "sqrt", "log", "exp")
+OPERATORS = (
+    *("+", "-", "*", "/", "%", "neg", "abs", "min2", "max2", "floor", "ceil", "round", "sqrt", "log", "exp"),
+    *("div", "mod", "band", "bor", "bxor", "shl", "shr", "**"),
+)
 O_ADD, O_SUBTRACT, O_MULTIPLY, O_DIVIDE, O_MODULO, O_NEGATE, O_ABS, O_MIN, O_MAX = 0, 1, 2, 3, 4, 5, 6, 7, 8
 O_FLOOR, O_CEIL, O_ROUND, O_SQRT, O_LOG, O_EXP = 9, 10, 11, 12, 13, 14
+O_DIV, O_MOD, O_AND, O_OR, O_XOR, O_SHIFT_LEFT, O_SHIFT_RIGHT, O_POWER = 15, 16, 17, 18, 19, 20, 21, 22
+C_FIRST = len(OPERATORS)  # comparisons are numbered after these where both can be meant
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 C_EQUAL, C_UNEQUAL, C_LESS, C_LESS_EQUAL, C_GREATER, C_GREATER_EQUAL = 0, 1, 2, 3, 4, 5
 
 BAD = -1  # the kind of a value that could not be computed
+NEEDS_CALL = -2  # of one that Python has to compute first
+NEEDS_TERMS = -3  # of one for which the dictionary has to grow first
 LARGEST = 9223372036854775807
 SMALLEST = -9223372036854775807 - 1
 TWO_63 = 9223372036854775808.0
@@ -150,6 +162,21 @@ def put_float(slot, value):
 
 
 @device
+def float_power(base, exponent):
+    """A power; NaN if there is none, or none that is finite."""
+    if base - base != 0.0 or exponent - exponent != 0.0:
+        return math.nan
+    if exponent == 1.0:
+        return base
+    if base == 0.0:
+        return math.nan if exponent < 0.0 else (1.0 if exponent == 0.0 else 0.0)
+    if base < 0.0 and exponent % 1.0 != 0.0:
+        return math.nan
+    # Python raises where the power is too large; this close to the limit, it has none.
+    return math.pow(base, exponent) if exponent * math.log(abs(base)) < 709.78 else math.nan
+
+
+@device
 def float_operation(operator, left, right):
     """The value of a float operation; NaN if there is none."""
     if operator == O_ADD:
@@ -158,6 +185,8 @@ def float_operation(operator, left, right):
         return left - right
     if operator == O_MULTIPLY:
         return left * right
+    if operator == O_POWER:
+        return float_power(left, right)
     if right == 0.0:
         return math.nan
     if operator == O_DIVIDE:
@@ -166,12 +195,38 @@ def float_operation(operator, left, right):
 
 
 @device
+def bit_operation(operator, left, right, result):
+    """Store the value of an operation on the bits of two integers; False for a shift that has none."""
+    if operator == O_AND:
+        store_i64(result, left & right)
+    elif operator == O_OR:
+        store_i64(result, left | right)
+    elif operator == O_XOR:
+        store_i64(result, left ^ right)
+    elif not 0 <= right <= 63:
+        return False
+    elif operator == O_SHIFT_RIGHT:
+        store_i64(result, left >> right)
+    else:
+        most = LARGEST >> right
+        if not -most - 1 <= left <= most:
+            return False
+        store_i64(result, left << right)
+    return True
+
+
+@device
 def integer_operation(operator, left, right, result):
     """Store the value of an integer operation; False if it overflows or divides by zero."""
-    if operator == O_MODULO:
+    if operator in (O_MODULO, O_MOD):
         if right == 0:
             return False
         store_i64(result, 0 if right == -1 else left % right)
+        return True
+    if operator == O_DIV:
+        if right == 0 or (right == -1 and left == SMALLEST):
+            return False
+        store_i64(result, -left if right == -1 else left // right)
         return True
     if operator == O_ADD:
         value = left + right
@@ -185,6 +240,21 @@ def integer_operation(operator, left, right, result):
         return True
     # So close to the limit, a value beyond it has the wrong sign if it is compiled, and too many bits if it is not.
     return -9.3e18 < estimate < 9.3e18 and (value < 0) == (estimate < 0) and SMALLEST <= value <= LARGEST
+
+
+@device
+def integer_power(base, exponent, result):
+    """Store a power with an exponent that is not negative; False if it overflows."""
+    if -1 <= base <= 1:
+        store_i64(result, 1 if exponent % 2 == 0 and (base != 0 or exponent == 0) else base)
+        return True
+    if exponent > 63:
+        return False
+    store_i64(result, 1)
+    for _ in range(exponent):  # noqa: SIM110  (kernels have no generators)
+        if not integer_operation(O_MULTIPLY, load_i64(result), base, result):
+            return False
+    return True
 
 
 @device
@@ -236,7 +306,14 @@ def binary_operation(operator, slot, other):
             store_i64(slot, right_kind)
             store_i64(slot + 8, right)
         return True
-    if left_kind == K.INTEGER and right_kind == K.INTEGER:
+    whole = left_kind == K.INTEGER and right_kind == K.INTEGER
+    if O_AND <= operator <= O_SHIFT_RIGHT:
+        return whole and bit_operation(operator, left, right, slot + 8)
+    if operator == O_DIV and not whole:
+        return False
+    if whole and operator == O_POWER and right >= 0:
+        return integer_power(left, right, slot + 8)
+    if whole and operator != O_POWER:
         if operator != O_DIVIDE:
             return integer_operation(operator, left, right, slot + 8)
         value = integer_quotient(left, right)
@@ -292,6 +369,54 @@ def unary_operation(operator, slot):
     return number <= 709.782712893384 and put_float(slot, math.exp(number))
 
 
+@inlined
+def is_binary(operator):
+    return operator <= O_MODULO or operator in (O_MIN, O_MAX) or operator >= O_DIV
+
+
+@device
+def literal_operation(m, operation, slot, count):
+    """Replace the values from `slot` on by what an operation yields for them, if one of them is a literal: its kind, or
+    why there is none.
+    """
+    known = m[M.LITERAL_MEMOS] + 8 * operation
+    memo = load_i32(known)
+    if memo < -1 or (load_i64(slot) != K.LITERAL and (count == 1 or load_i64(slot + 16) != K.LITERAL)):
+        return BAD
+    sources = slot + 16 * count
+    for position in range(count):
+        kind = load_i64(slot + 16 * position)
+        bits = load_i64(slot + 16 * position + 8)
+        term = intern_number(m, kind, bits) if is_number(kind) else bits
+        if term < 0:
+            return NEEDS_TERMS
+        store_i32(sources + 4 * position, -1 - term)
+    if memo >= 0:
+        fact = first_with_values(m, load_i32(known + 4), sources, 0)
+        if fact >= 0:
+            result = load_i32(record_of(relation_row(m, memo), fact) + 4 * count)
+            if result == K.FAILURE:
+                return BAD
+            found = term_kind(m, result)
+            store_i64(slot, found)
+            store_i64(slot + 8, term_payload(m, result) if is_number(found) else result)
+            return found
+    request(m, -1 - operation, count, sources, 0)
+    return NEEDS_CALL
+
+
+@device
+def compare_literals(m, operator, left_kind, left, right_kind, right):
+    """1 if a comparison holds of which a side is a literal, 0 if not, else why it cannot be said."""
+    slot = m[M.SCRATCH]
+    store_i64(slot, left_kind)
+    store_i64(slot + 8, left)
+    store_i64(slot + 16, right_kind)
+    store_i64(slot + 24, right)
+    kind = literal_operation(m, C_FIRST + operator, slot, 2)
+    return kind if kind < 0 else term_payload(m, load_i64(slot + 8))
+
+
 @device
 def evaluate(m, expression, variables):
     """Compute an expression: its value is at the bottom of the stack in `M.SCRATCH`, its kind is returned."""
@@ -305,13 +430,15 @@ def evaluate(m, expression, variables):
         operand = load_i32(at + 4)
         at += 8
         if word == P.E_CALL:
-            if operand <= O_MODULO or operand in (O_MIN, O_MAX):
+            if is_binary(operand):
                 top -= 16
                 fine = binary_operation(operand, top, top + 16)
             else:
                 fine = unary_operation(operand, top)
             if not fine:
-                return BAD
+                kind = literal_operation(m, operand, top, 2 if is_binary(operand) else 1)
+                if kind < 0:
+                    return kind
             continue
         term = load_i64(variables + 8 * operand) if word == P.E_VARIABLE else operand
         top += 16

@@ -122,13 +122,18 @@ def clear_counters(record, counters):
         store_i32(record + counters + 4, 0)
 
 
-@device
-def append(m, row, slot, key, row_address, flags):
-    """Add a fact that is not there, at the slot that `find_slot` gave. The caller has made room."""
-    fact = field(row, R.COUNT)
-    store_i64(row + 8 * R.COUNT, fact + 1)
+@inlined
+def enter(row, slot, key, fact):
+    """Let the hash table have a fact at the slot that `find_slot` gave."""
     store_i64(field(row, R.KEYS) + 8 * slot, key)
     store_i32(field(row, R.FACTS) + 4 * slot, fact)
+
+
+@device
+def add_record(m, row, row_address, flags):
+    """Add a record of which the hash table knows nothing; its number. The caller has made room."""
+    fact = field(row, R.COUNT)
+    store_i64(row + 8 * R.COUNT, fact + 1)
     record = record_of(row, fact)
     arity = field(row, R.ARITY)
     for column in range(arity):
@@ -138,6 +143,14 @@ def append(m, row, slot, key, row_address, flags):
     indexes = field(row, R.INDEXES)
     for position in range(field(row, R.INDEX_COUNT)):
         link_fact(m, load_i64(indexes + 8 * position), record, fact)
+    return fact
+
+
+@device
+def append(m, row, slot, key, row_address, flags):
+    """Add a fact that is not there, at the slot that `find_slot` gave. The caller has made room."""
+    fact = add_record(m, row, row_address, flags)
+    enter(row, slot, key, fact)
     return fact
 
 

@@ -15,6 +15,7 @@ PROVED = 512  # P
 AWAITED = 1024  # in C, and not yet proved when an instance needed it
 DOUBTED = 2048  # lost an instance while its counter was full: see `machine.counters`
 DISPROVED = 4096  # S
+DRAFT = 4096  # of a best value, which nothing disproves: the hash table does not know of it yet
 MARKED = 8192  # a mark: an update that is still to come deletes it or what it came from; see AHEAD
 QUEUED = 16384  # in P and not yet in V: proved, and waiting to spread
 SEEN = 32768  # a changed fact of a negated atom that was a pivot already

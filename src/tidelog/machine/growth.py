@@ -17,7 +17,7 @@ from tidelog.machine.ownership import OWNED
 
 T = TypeVar("T", bound=np.generic)
 
-PIECE = 1 << 15  # as many records, slots or rows as are processed in well under a millisecond
+PIECE = 1 << 13  # as many records, slots or rows as are processed in some tenths of a millisecond, in any order
 
 Pause = Callable[[], None]
 """Called between two pieces of long work that cannot be left half done: may take new work in, but must neither change

@@ -72,7 +72,8 @@ CALL_MEMO = 1  # the relation that remembers results
 CALL_INDEX = 2
 CALL_ARGUMENTS = 3  # how many
 CALL_TARGET = 4  # a variable, or -1 - a variable to compare with
-CALL_SOURCES = 5
+CALL_KERNEL = 5  # the number of the function in kernels, or -1
+CALL_SOURCES = 6
 
 # The same steps on a relation that is a closure.
 STEP_CLOSURE_PROBE, STEP_CLOSURE_INDEX, STEP_CLOSURE_SCAN = 10, 11, 12

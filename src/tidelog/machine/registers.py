@@ -53,6 +53,9 @@ TERM_SLOT_COUNT = _cell()
 TERM_COUNT = _cell()
 TERM_LIMIT = _cell()  # terms that fit before the dictionary must grow
 TERM_TEXT = _cell()  # address of the text heap
+TERM_TEXT_USED = _cell()  # bytes in use of it
+TERM_TEXT_SIZE = _cell()  # all of its bytes
+CASES = _cell()  # address of the other cases of letters, see `store.letter_cases`
 TERM_FREE = _cell()  # address of the numbers of terms that were given back
 TERM_FREE_COUNT = _cell()
 
@@ -60,11 +63,17 @@ TERM_FREE_COUNT = _cell()
 BUDGET = _cell()  # candidates that a kernel may still look at before it returns to Python
 ASKED = _cell()  # 1: another thread waits for the kernel to pause; that thread writes it
 HEED = _cell()  # the budget below which a kernel does so: it gets somewhere before
+STRIDE = _cell()  # how many facts of a batch are gone through before it looks whether to do so
 FULL = _cell()  # which relation or work list has to grow
 STAGED = _cell()  # rows or entries that must fit before the kernel can go on
 REQUESTS = _cell()  # address of calls of Python functions that wait for their results
 REQUEST_COUNT = _cell()
 REQUEST_CAPACITY = _cell()
+LITERAL_MEMOS = _cell()  # address of memo and index for each operation on literals; -1: none yet, -2: never any
+TEXT_WANTED = _cell()  # bytes that a kernel wants for a text, where the dictionary has to grow first
+REPLACED = _cell()  # a bit for each function of kernels (`joins.functions`) that a registered one has replaced
+RESULT = _cell()  # the term that a function of kernels gave last
+REHEARSING = _cell()  # 1: calls whose results are not known are requested, and fail; see `joins.look_ahead`
 
 # --- joins ------------------------------------------------------------------------------------------------------------
 MASKS = _cells(8)  # care and want for each role of a body atom (`plan_words`: ROLE_…)
@@ -115,13 +124,16 @@ KNOWN = _cell()
 
 # --- work lists: address, count and capacity of each, see `work_lists` ------------------------------------------------
 LIST_REGISTERS = 3
-LISTS = _cells(13 * LIST_REGISTERS)
+LISTS = _cells(14 * LIST_REGISTERS)
 
 # --- where a paused kernel goes on: all of these are zero when it begins ----------------------------------------------
-STATE = Register(LISTS + 13 * LIST_REGISTERS)
+STATE = Register(LISTS + 14 * LIST_REGISTERS)
 
 # Propagation.
-AT_PHASE = _cell()  # of a round: 0 begins, 1 sorts its batches, 2 runs its plans
+AT_PHASE = _cell()  # of a round: 0 begins, and then `propagate.ENTERING` and so on
+AT_PASS = _cell()  # of sorting a batch: `propagate.MEASURING` and so on
+AT_LARGEST = _cell()  # the largest first term of the batch that is being sorted
+AT_SHIFT = _cell()  # by how many bits its first terms are shifted to give their buckets
 AT_JOB = _cell()  # the position of the job
 AT_PIVOT = _cell()  # the position of the pivot
 AT_JOINING = _cell()  # not 0 while its join is in work; in a short plan 2 + the fact of the middle atom
@@ -170,6 +182,7 @@ BEST_ROUND = _cell()  # the round that offers are for; 0 while the best one is a
 BEST_SETTLED = _cell()  # how many values were settled, and how many of them replaced one that this run had settled
 BEST_AGAIN = _cell()
 BEST_FACT = _cell()  # in a plan in sum form: 2 + the next fact of its atom, or 0
+BEST_ASIDE = _cell()  # how far offers that were put aside have been taken in
 BEST_SLOWLY = _cell()  # 1: that plan is run by the executor after all
 
 # Rederivation.

@@ -37,6 +37,7 @@ BEST = 27  # for a predicate that keeps one value for each group, how values get
 VALUE = 28  # byte offset of the value in a record
 WITNESS = 29  # byte offset of its witness, or -1
 GROUP = 30  # the index on the columns that tell groups apart
+DRAFTS = 31  # 1: all of its facts are of this update, and values that wait may be drafts; see `propagation.drafts`
 FIELDS = 32
 STRIDE = FIELDS * 8
 

@@ -38,6 +38,7 @@ DUE = _list()  # a heap: when they leave their level or arrive at another
 
 # Best values.
 OFFERS = _list()  # a heap: a key by which offers are taken in turn, and the fact
+ASIDE = _list()  # offers that are for later, in the order of their keys: a key, and what is in OFFERS
 SPREADING = _list()  # the fact whose consequences are looked for
 REPLACED = _list()  # facts that have spread, and in whose groups there is a better one now
 

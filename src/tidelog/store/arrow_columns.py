@@ -52,6 +52,8 @@ def _encode_sound(terms: Terms, column: pa.Array) -> Ids:
         return terms.encode_numbers(column.cast(pa.float64()).to_numpy(zero_copy_only=False))
     if pa.types.is_string_view(kind):
         return _encode_sound(terms, column.cast(pa.large_string()))
+    if pa.types.is_temporal(kind) or pa.types.is_decimal(kind):
+        return terms.encode_values(column.to_pylist())
     raise DataError(f"a column of type {kind} cannot hold facts: use strings, integers, floats or booleans")
 
 

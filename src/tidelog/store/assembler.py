@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tidelog.joins.code import Computing
 from tidelog.joins.expressions import COMPARISONS, OPERATORS
+from tidelog.joins.functions.numbering import number_of
 from tidelog.language.syntax import Atom, Call, Constant, Expression, Term, Variable, variables
 from tidelog.machine import plan_words as P
 from tidelog.program.normal_form import is_foreign
@@ -226,7 +227,8 @@ class Assembler:
         sources = [self._source(argument) for argument in expression.arguments]
         memo = self._store.memo(expression.function, len(sources))
         index = memo.index_on(tuple(range(len(sources))))
-        return [P.STEP_CALL, memo.number, index.number, len(sources), target, *sources]
+        kernel = number_of(expression.function, len(sources))
+        return [P.STEP_CALL, memo.number, index.number, len(sources), target, kernel, *sources]
 
     def _expression(self, expression: Expression) -> int:
         self._store.arrays.ensure_scratch(len(variables(expression)) + 8)

@@ -151,5 +151,5 @@ class FactTable:
         changes.
         """
         if self.tabled is not None:
-            self._relation.store.check_at_rest()
-            self.fill(*self.empty(max(self._relation.count * SLACK, room)))
+            with self._relation.store.making_for(self._relation):
+                self.fill(*self.empty(max(self._relation.count * SLACK, room)))

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tidelog.machine import array_memory as rooms
 from tidelog.machine import relation_fields as R
+from tidelog.machine.growth import pieces
 from tidelog.machine.jit import address
 from tidelog.store.relation_kernels import note_pairs
 from tidelog.store.relation_parts import Cells
@@ -64,15 +65,19 @@ class PairBits:
 
     def _largest_terms(self) -> Cells:
         """The largest term of each column, where only the records that are new are looked at."""
-        new = self._relation.cells[self._looked : self._relation.count, :2]
+        relation = self._relation
+        new = relation.cells[self._looked : relation.count, :2]
         if len(new):
-            self._largest = np.maximum(self._largest, new.max(axis=0))
-            self._looked = self._relation.count
+            for first, last in pieces(len(new), relation.store.hooks.between_pieces):
+                self._largest = np.maximum(self._largest, new[first:last].max(axis=0))
+            self._looked = relation.count
         return self._largest
 
     def complete(self) -> None:
         """Set the bits of all facts."""
-        note_pairs(self._relation.store.machine, self._relation.number)
+        relation = self._relation
+        for first, last in pieces(relation.count, relation.store.hooks.between_pieces):
+            note_pairs(relation.store.machine, relation.number, first, last)
 
     def count(self) -> int:
         """How many bits are set."""

@@ -17,7 +17,7 @@ from tidelog.errors import LimitError
 from tidelog.machine import array_memory as rooms
 from tidelog.machine import flags as F
 from tidelog.machine import relation_fields as R
-from tidelog.machine.growth import grown, no_pause, pieces, stretch
+from tidelog.machine.growth import Pause, grown, no_pause, pieces, stretch
 from tidelog.machine.jit import address
 from tidelog.store.fact_table import FactTable
 from tidelog.store.indexes import Index, Indexes
@@ -154,6 +154,10 @@ class Relation:
             self.mark_unclean()
 
     def __len__(self) -> int:
+        return self.counted(no_pause)
+
+    def counted(self, pause: Pause) -> int:
+        """How many facts are shown; it may take a look at all records."""
         if self.closure is not None:
             return len(self.closure)
         shown = self.store.shown
@@ -161,7 +165,7 @@ class Relation:
             return self.count
         flags = self.flags
         # Piece by piece: the arrays in between are small enough for their memory to be used again.
-        return sum(int(np.count_nonzero(flags[first:last] & shown)) for first, last in pieces(self.count, no_pause))
+        return sum(int(np.count_nonzero(flags[first:last] & shown)) for first, last in pieces(self.count, pause))
 
     def at_least(self) -> int:
         """No more than the facts that there are or were before the update in work; known without counting."""
@@ -255,14 +259,14 @@ class Relation:
         for index in self.indexes:
             if index.columns == columns:
                 return index
-        self.store.check_at_rest()
-        made = self.store.new_index(columns)
-        made.slots = self.indexes.empty_slots(max(8, self.count // 4))
-        self._insert(self._width, 1)
-        self._publish_records()
-        self.indexes.add(made)
-        self._links += 1
-        return made
+        with self.store.making_for(self):
+            made = self.store.new_index(columns)
+            made.slots = self.indexes.empty_slots(max(8, self.count // 4))
+            self._insert(self._width, 1)
+            self._publish_records()
+            self.indexes.add(made)
+            self._links += 1
+            return made
 
     def add_counters(self) -> None:
         """Give every record its two counters, at zero."""
@@ -359,6 +363,10 @@ class Relation:
     def become_closure(self, closure: ReadableClosure | None) -> None:
         """Let the facts be those of a closure from now on, or lie in records again; the records are emptied."""
         self.clear()
+        self.see_closure(closure)
+
+    def see_closure(self, closure: ReadableClosure | None) -> None:
+        """The same, while the records tell what changed."""
         self.closure = closure
         self.fields[R.CLOSURE] = 0 if closure is None else closure.view
 

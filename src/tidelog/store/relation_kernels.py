@@ -119,12 +119,12 @@ def find_old(m: Registers, relation: int, records: int, width: int, count: int, 
 
 
 @entry_point
-def note_pairs(m: Registers, relation: int) -> None:
-    """Set the bits of all pairs in I, or that wait to be, in the relation's matrix."""
+def note_pairs(m: Registers, relation: int, first: int, last: int) -> None:
+    """Set the bits of some pairs, as far as they are in I or wait to be, in the relation's matrix."""
     row = relation_row(m, relation)
     known = field(row, R.PAIRS), field(row, R.PAIR_ROWS), field(row, R.PAIR_COLUMNS)
     flags = field(row, R.FLAGS)
-    for fact in range(field(row, R.COUNT)):
+    for fact in range(first, last):
         record = record_of(row, fact)
         if load_i32(record + flags) & (F.IN | F.PENDING):
             is_known(known, load_i32(record), load_i32(record + 4))

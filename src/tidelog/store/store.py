@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,7 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tidelog.joins.code import Code
+from tidelog.joins.expressions import COMPARISONS, OPERATORS
 from tidelog.language.literals import render_value
+from tidelog.language.names import is_hidden
 from tidelog.language.syntax import Atom, Term
 from tidelog.machine import flags as F
 from tidelog.machine import index_fields as X
@@ -20,6 +22,7 @@ from tidelog.machine.array_memory import Spare
 from tidelog.machine.growth import grown, no_pause
 from tidelog.machine.jit import address, new_registers
 from tidelog.machine.work_lists import WorkLists
+from tidelog.program.functions.moments import OPERATIONS as OF_LITERALS
 from tidelog.program.plan import Plan
 from tidelog.runtime.knowledge_lock import NotAtRest
 from tidelog.runtime.thread_locks import Readers
@@ -33,6 +36,9 @@ from tidelog.values import Value, identity
 
 # Initial sizes. Tests make both tiny, so that everything has to grow.
 INITIAL_CAPACITY = 256
+
+# Operations on literals by number, as kernels ask for them.
+OPERATIONS = (*OPERATORS, *COMPARISONS)
 # Heads are absorbed in batches of this size: they fit the cache, and calls cost nothing.
 HEAD_CELLS = 16384
 # Words of notes on rule instances that failed: some dozens of instances.
@@ -115,6 +121,7 @@ class KernelArrays:
         self._buckets: Row = np.zeros(M.SORT_BUCKETS + 1, np.int64)
         self.log: Row = np.zeros((max(INITIAL_CAPACITY, 4), R.LOG_FIELDS), np.int64)
         self.notes: Row = np.zeros(NOTE_WORDS, np.int64)
+        self.literal_memos: Cells = np.array([(-1 if name in OF_LITERALS else -2, -1) for name in OPERATIONS], np.int32)
         self.requests: Cells = np.zeros(max(4 * INITIAL_CAPACITY, 64), np.int32)
         self.publish()
 
@@ -127,6 +134,7 @@ class KernelArrays:
         machine[M.HEADS], machine[M.HEADS_CAPACITY] = address(self._heads), len(self._heads)
         machine[M.LOG], machine[M.LOG_CAPACITY] = address(self.log), len(self.log)
         machine[M.REQUESTS], machine[M.REQUEST_CAPACITY] = address(self.requests), len(self.requests)
+        machine[M.LITERAL_MEMOS] = address(self.literal_memos)
         machine[M.NOTES], machine[M.NOTES_SIZE] = address(self.notes), len(self.notes)
 
     def fit(self) -> None:
@@ -166,7 +174,10 @@ class KernelArrays:
         self.log = grown(self.log, max(needed, 2 * len(self.log)), spare=self._spare)
         self.publish()
 
-    def grow_requests(self) -> None:
+    def grow_requests(self, most: int | None = None) -> None:
+        """Make room for more requests, up to `most` cells."""
+        if most is not None and len(self.requests) >= most:
+            return
         self.requests = grown(self.requests, 2 * len(self.requests), spare=self._spare)
         self.publish()
 
@@ -203,6 +214,7 @@ class Store:
         self._draft: Relation | None = None
         self._draft_index: Index | None = None
         self.at_rest = True  # false where a reader comes in between two pieces of a change
+        self.making: str | None = None  # the name of the relation that something is being made for, see `making_for`
         self.shown = F.IN  # the facts that readers see: those in I, or those that were before the update in work
         self._workbenches = [(self.arrays, self.lists)]  # one for each level of `apart`
         self._paused: list[Row] = []  # the registers of paused kernels, one for each level below
@@ -243,6 +255,18 @@ class Store:
         """Refuse what would change records, tables or indexes between two pieces of such a change."""
         if not self.at_rest:
             raise NotAtRest
+
+    @contextmanager
+    def making_for(self, relation: Relation) -> Iterator[None]:
+        """Within, something is made of a relation or for it, such as an index, in pieces. Between them, updates that
+        have nothing to do with it may be applied.
+        """
+        self.check_at_rest()
+        outer, self.making = self.making, relation.name
+        try:
+            yield
+        finally:
+            self.making = outer
 
     # --- what was -----------------------------------------------------------------------------------------------------
 
@@ -317,9 +341,10 @@ class Store:
             self._by_name[name] = found
         return found
 
-    def fact_count(self) -> int:
-        """How many facts all predicates have."""
-        return sum(len(relation) for name, relation in self._by_name.items() if not name.startswith("#"))
+    def fact_count(self, hidden: bool = False) -> int:
+        """How many facts all predicates have; with `hidden`, also those that stand for parts of rules."""
+        counted = self._by_name.items()
+        return sum(len(each) for name, each in counted if name[0] != "#" and (hidden or not is_hidden(name)))
 
     def pair_count(self) -> int:
         """How many pairs all closures have, which are in no records."""
@@ -373,6 +398,8 @@ class Store:
         """Retire them: their purpose has failed, or is done. No plan that is still used may refer to them."""
         made, self._made = self._made, []
         self._memos = {key: memo for key, memo in self._memos.items() if memo not in made}
+        numbers = [relation.number for relation in made]
+        self.arrays.literal_memos[np.isin(self.arrays.literal_memos[:, 0], numbers)] = -1
         for relation in made:
             self.retire(relation)
 
@@ -407,6 +434,12 @@ class Store:
             self._memos[key] = memo
             self.memo_functions[memo.number] = function
         return self._memos[key]
+
+    def operation_memo(self, operation: int, arguments: int) -> Relation:
+        """The memo of an operation on literals, where kernels find it."""
+        memo = self.memo(OPERATIONS[operation], arguments)
+        self.arrays.literal_memos[operation] = memo.number, memo.index_on(tuple(range(arguments))).number
+        return memo
 
     def note_problem(self, function: str, arguments: Sequence[Value], reason: str) -> None:
         """A call of a function gave no value."""
@@ -448,10 +481,11 @@ class Store:
         # No index yet: each bound column is assumed to reduce the facts by an equal factor.
         return float(count) ** (1.0 - len(bound) / max(1, relation.arity))
 
-    def complete_tables(self) -> None:
-        """Make every fact findable by its hash table."""
+    def complete_tables(self, predicates: Container[str] | None = None) -> None:
+        """Make every fact of some predicates, or of all, findable by its hash table."""
         for relation in tuple(self.postponed):
-            relation.table.complete()
+            if predicates is None or relation.name in predicates:
+                relation.table.complete()
 
     # --- rows ---------------------------------------------------------------------------------------------------------
 
@@ -462,6 +496,11 @@ class Store:
         result = np.empty(len(rows), np.int32)
         find_rows(self.machine, relation.number, address(rows), len(rows), address(result))
         return result
+
+    def touched_facts(self, relation: Relation, since: int) -> Cells:
+        """The facts of a relation that the update in work has touched, by the entries of its log from a place on."""
+        entries = self.arrays.log[since : int(self.machine[M.LOG_COUNT])]
+        return entries[entries[:, 0] == relation.number, 1].astype(np.int32)
 
     def find_old(self, relation: Relation, former: Records) -> Cells:
         """For each former record its fact now: -1 if there is none, -2 if it was not in I before the update."""

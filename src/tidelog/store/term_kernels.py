@@ -2,68 +2,24 @@
 
 from __future__ import annotations
 
-from tidelog.joins.expressions import enter_term, intern_number, number_hash, term_kind, term_payload
+from tidelog.joins.expressions import intern_number, number_hash, term_kind, term_payload
+from tidelog.joins.texts import copy_text, intern_text, is_text, text_arrays, text_hash
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import term_kinds as K
-from tidelog.machine.hash_tables import MASK_32, SECOND_SEED, SEED, is_never, mix, probe_number, slot_of_hash
+from tidelog.machine.hash_tables import MASK_32, is_never, probe_number, slot_of_hash
 from tidelog.machine.jit import (
     Registers,
     device,
     entry_point,
-    inlined,
     load_i32,
     load_i64,
-    load_u8,
     prefetch,
     store_i32,
-    store_i64,
-    store_u8,
 )
 
 # Texts are looked up in blocks: while one is compared, the others are prefetched.
 BLOCK = 32
-
-
-@device
-def text_hash(at, size, kind):
-    # Two chains, which the processor computes in parallel.
-    hashed = mix(SEED, kind ^ (size << 3))
-    other = SECOND_SEED
-    position = 0
-    while position + 8 <= size:
-        hashed = mix(hashed, load_i32(at + position) & MASK_32)
-        other = mix(other, load_i32(at + position + 4) & MASK_32)
-        position += 8
-    while position < size:
-        hashed = mix(hashed, load_u8(at + position))
-        position += 1
-    return mix(hashed, other)
-
-
-@device
-def same_text(left, right, size):
-    position = 0
-    while position + 8 <= size:
-        if load_i64(left + position) != load_i64(right + position):
-            return False
-        position += 8
-    while position < size:
-        if load_u8(left + position) != load_u8(right + position):
-            return False
-        position += 1
-    return True
-
-
-@device
-def copy_text(source, target, size):
-    position = 0
-    while position + 8 <= size:
-        store_i64(target + position, load_i64(source + position))
-        position += 8
-    while position < size:
-        store_u8(target + position, load_u8(source + position))
-        position += 1
 
 
 @device
@@ -95,39 +51,6 @@ def hash_block(m, data, offsets, begin, end, kind, result):
             prefetch(m[M.TERM_TEXT] + term_payload(m, term))
 
 
-@inlined
-def text_arrays(m):
-    """The addresses of all that tells texts apart."""
-    return m[M.TERM_KINDS], m[M.TERM_SIZES], m[M.TERM_PAYLOADS], m[M.TERM_TEXT]
-
-
-@device
-def is_text(arrays, term, kind, at, size):
-    kinds, sizes, payloads, text = arrays
-    return (
-        load_u8(kinds + term) == kind
-        and load_i32(sizes + 4 * term) == size
-        and same_text(text + load_i64(payloads + 8 * term), at, size)
-    )
-
-
-@inlined
-def is_sought_text(term, sought):
-    arrays, hashes, kind, at, size, hashed = sought
-    return (load_i32(hashes + 4 * term) & MASK_32) == hashed and is_text(arrays, term, kind, at, size)
-
-
-@device
-def intern_text(m, kind, at, size, hashed, text_used):
-    """The number of a text with this hash, a new one if need be, and the bytes then used of the text heap."""
-    sought = (text_arrays(m), m[M.TERM_HASHES], kind, at, size, hashed)
-    slot, term = probe_number(m[M.TERM_SLOTS], m[M.TERM_SLOT_COUNT], hashed, is_sought_text, sought)
-    if term != R.EMPTY:
-        return term, text_used
-    copy_text(at, m[M.TERM_TEXT] + text_used, size)
-    return enter_term(m, slot, kind, text_used, size, hashed), text_used + size
-
-
 @device
 def follow_texts(m, data, offsets, begin, end, kind, result, term):
     """Number texts while each is the same as the last, initially `term`, or was numbered right after it.
@@ -150,10 +73,8 @@ def follow_texts(m, data, offsets, begin, end, kind, result, term):
 
 
 @entry_point
-def encode_texts(
-    m: Registers, data: int, offsets: int, begin: int, end: int, kind: int, result: int, text_used: int
-) -> int:
-    """Number the texts `begin` to `end` of an Arrow-like heap; returns the bytes then used of the text heap."""
+def encode_texts(m: Registers, data: int, offsets: int, begin: int, end: int, kind: int, result: int) -> None:
+    """Number the texts `begin` to `end` of an Arrow-like heap; there is room for all of them."""
     position = begin
     term = R.EMPTY
     while position < end:
@@ -163,10 +84,9 @@ def encode_texts(
         while position < block_end:
             at = data + load_i64(offsets + 8 * position)
             hashed = load_i32(result + 4 * position) & MASK_32
-            term, text_used = intern_text(m, kind, at, size_at(offsets, position), hashed, text_used)
+            term = intern_text(m, kind, at, size_at(offsets, position), hashed)
             store_i32(result + 4 * position, term)
             position += 1
-    return text_used
 
 
 @entry_point

@@ -10,16 +10,21 @@ with another table, and this one stays as it was.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from tidelog.machine import term_kinds as K
 from tidelog.machine.jit import address
+from tidelog.records import RECORD
 from tidelog.store.term_kernels import gather_texts
-from tidelog.values import IRI, SEPARATOR, Literal, Value
+from tidelog.values import IRI, SEPARATOR, Literal, Record, Value
 
 Ids = npt.NDArray[np.int32]
+
+# Decoding up to this many terms takes less time than NumPy takes to find those that are the same.
+FEW_TERMS = 16
 
 
 @dataclass(slots=True, eq=False)
@@ -73,7 +78,7 @@ class TermTable:
         if kind == K.IRI:
             return IRI(text)
         datatype, language, content = text.split(SEPARATOR, 2)
-        return Literal(content, datatype, language)
+        return Record.of_text(content) if datatype == RECORD else Literal(content, datatype, language)
 
     def names_from(self, start: str, count: int) -> Ids:
         """Of the first `count` numbers, those of IRIs, and of literals with datatypes, that begin with a text."""
@@ -92,8 +97,38 @@ class TermTable:
         return self.payloads[ids].view(np.float64) if (kinds == K.FLOAT).all() else None
 
     def decode_column(self, ids: Ids) -> list[Value]:
-        """A column of Python values; each distinct term is decoded once."""
+        """A column of Python values; each distinct term of a long one is decoded once."""
+        if len(ids) <= FEW_TERMS:
+            return [self.decode(term) for term in ids.tolist()]
         distinct, inverse = np.unique(ids, return_inverse=True)
         values = np.empty(len(distinct), object)
-        values[:] = [self.decode(int(term)) for term in distinct]
+        kinds = self.kinds[distinct]
+        for kind in np.unique(kinds).tolist():
+            (places,) = (kinds == kind).nonzero()
+            values[places] = _objects(self._decode_uniform(distinct[places], kind))
         return values[inverse].tolist()
+
+    def _decode_uniform(self, ids: Ids, kind: int) -> list[Value]:
+        """The values of terms of one kind."""
+        if kind == K.INTEGER:
+            return self.payloads[ids].tolist()
+        if kind == K.FLOAT:
+            return self.payloads[ids].view(np.float64).tolist()
+        if kind == K.STRING:
+            return self._decode_texts(ids)  # type: ignore[return-value]
+        return [self.decode(term) for term in ids.tolist()]
+
+    def _decode_texts(self, ids: Ids) -> list[str]:
+        data, offsets = self.gathered(ids)
+        heap, bounds = data[: int(offsets[-1])].tobytes(), offsets.tolist()
+        if heap.isascii():
+            text = heap.decode("ascii")
+            return [text[first:last] for first, last in pairwise(bounds)]
+        return [heap[first:last].decode() for first, last in pairwise(bounds)]
+
+
+def _objects(values: list[Value]) -> npt.NDArray[np.object_]:
+    """The same values as an array of one dimension, whatever they are."""
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array

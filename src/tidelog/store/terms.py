@@ -23,9 +23,22 @@ from tidelog.machine import relation_fields as R
 from tidelog.machine import term_kinds as K
 from tidelog.machine.growth import Pause, grown, no_pause
 from tidelog.machine.jit import address
+from tidelog.store.letter_cases import letter_cases
 from tidelog.store.term_kernels import encode_numbers, encode_texts, hash_terms, rebuild_term_slots
 from tidelog.store.term_table import Ids, TermTable
-from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, SEPARATOR, Literal, Value, canonical, check_language
+from tidelog.values import (
+    INTEGER_MAX,
+    INTEGER_MIN,
+    IRI,
+    SEPARATOR,
+    Literal,
+    Record,
+    Value,
+    canonical,
+    check_language,
+    in_microseconds,
+    literal_of,
+)
 
 # As many values as are encoded in some tenths of a millisecond.
 BLOCK = 1 << 13
@@ -49,12 +62,12 @@ class Terms:
         self.table = TermTable(np.zeros(capacity, np.uint8), payloads, sizes, np.zeros(max(capacity, 16), np.uint8))
         self._hashes = np.zeros(capacity, np.int32)
         self._slots = np.full(2 * capacity, R.EMPTY, np.int32)
-        self._text_used = 0
         self._free: Ids = np.empty(0, np.int32)  # freed numbers; those at the end are used first
         self._freed = 0  # how many terms have been freed so far
         self.between_blocks: Pause = no_pause  # between two blocks of values, when other values may be encoded
         machine[M.TERM_COUNT] = K.FAILURE + 1  # term 0 is reserved
-        machine[M.TERM_FREE_COUNT] = 0
+        machine[M.TERM_FREE_COUNT] = machine[M.TERM_TEXT_USED] = 0
+        machine[M.CASES] = address(letter_cases())
         self.table.kinds[K.FAILURE] = K.NONE
         self._publish()
 
@@ -67,7 +80,7 @@ class Terms:
         machine[M.TERM_SLOTS] = address(self._slots)
         machine[M.TERM_SLOT_COUNT] = len(self._slots)
         machine[M.TERM_LIMIT] = len(table.kinds)
-        machine[M.TERM_TEXT] = address(table.text)
+        machine[M.TERM_TEXT], machine[M.TERM_TEXT_SIZE] = address(table.text), len(table.text)
         machine[M.TERM_FREE] = address(self._free)
 
     def __len__(self) -> int:
@@ -78,6 +91,11 @@ class Terms:
     def free(self) -> int:
         """How many of them belong to no term now."""
         return int(self._machine[M.TERM_FREE_COUNT])
+
+    @property
+    def _text_used(self) -> int:
+        """The bytes of texts, those of terms that were freed included."""
+        return int(self._machine[M.TERM_TEXT_USED])
 
     @property
     def created(self) -> int:
@@ -108,8 +126,9 @@ class Terms:
             self._hashes, self._slots = hashes, slots
             self._publish()
             rebuild_term_slots(self._machine)
-        if self._text_used + text_bytes > len(table.text):
-            table.text = grown(table.text, max(self._text_used + text_bytes, 2 * len(table.text)))
+        text_needed = self._text_used + text_bytes
+        if text_needed > len(table.text):
+            table.text = grown(table.text, max(text_needed, 2 * len(table.text)))
             self._publish()
 
     def keep_only(self, used: npt.NDArray[np.bool_]) -> None:
@@ -124,7 +143,7 @@ class Terms:
         slots = rooms.full(min(2 * len(table.kinds), MOST_SLOTS), R.EMPTY, np.int32)
         self._freed += len(self) - self.free - 1 - len(kept)
         self.table, self._hashes, self._slots, self._free = table, hashes, slots, free
-        self._text_used = text_used
+        self._machine[M.TERM_TEXT_USED] = text_used
         self._machine[M.TERM_COUNT] = count
         self._machine[M.TERM_FREE_COUNT] = len(free)
         self._publish()
@@ -159,17 +178,26 @@ class Terms:
             return self._encode_texts(values, K.STRING)
         if kind is IRI:
             return self._encode_texts([value.value for value in values], K.IRI)
-        if kind is Literal:
+        if issubclass(kind, Literal):
             return self._encode_literals(values)
+        if issubclass(kind, tuple):
+            return self._encode_literals([Record(*value) for value in values])
         if issubclass(kind, bool | np.bool_):
             return self._encode_bits(np.array(values, np.int64), K.BOOLEAN)
+        if issubclass(kind, np.datetime64 | np.timedelta64):
+            return self.encode_values([in_microseconds(value) for value in values])
         if issubclass(kind, int | np.integer):
             for value in values:
                 if not INTEGER_MIN <= value <= INTEGER_MAX:
-                    raise DataError(f"the integer {value} does not fit in 64 bits; write it as a float or a string")
+                    raise DataError(
+                        f"the integer {value} does not fit in 64 bits; write a literal, a float or a string"
+                    )
             return self._encode_bits(np.array(values, np.int64), K.INTEGER)
         if issubclass(kind, float | np.floating):
             return self._encode_floats(np.array(values, np.float64))
+        literals = [literal for literal in map(literal_of, values) if literal is not None]
+        if len(literals) == len(values):
+            return self._encode_literals(literals)
         raise DataError(
             f"a fact cannot hold {values[0]!r} of type {kind.__name__}: use str, int, float, bool or tidelog.IRI"
         )
@@ -178,9 +206,10 @@ class Terms:
         for literal in literals:
             check_language(literal)
         values = list(map(canonical, literals))
-        if not all(type(value) is Literal for value in values):
+        proper = [value for value in values if isinstance(value, Literal)]
+        if len(proper) < len(values):
             return self.encode_values(values)  # some of them are plain values
-        texts = [SEPARATOR.join((value.datatype, value.language, value.text)) for value in literals]
+        texts = [SEPARATOR.join((value.datatype, value.language, value.text)) for value in proper]
         return self._encode_texts(texts, K.LITERAL)
 
     def encode_numbers(self, numbers: npt.NDArray[Any]) -> Ids:
@@ -207,13 +236,16 @@ class Terms:
         return self.encode_heap(np.append(heap, np.uint8(0)), offsets, K.STRING)
 
     def _encode_texts(self, texts: Sequence[str], kind: int) -> Ids:
+        whole, encoded = "".join(texts), texts
         try:
-            encoded = [text.encode() for text in texts]
+            heap = whole.encode()
+            if not whole.isascii():
+                encoded = [text.encode() for text in texts]  # type: ignore[misc]
         except UnicodeEncodeError as problem:
             raise _no_unicode(problem) from None
         offsets = np.zeros(len(encoded) + 1, np.int64)
-        np.cumsum([len(text) for text in encoded], out=offsets[1:])
-        return self.encode_heap(np.frombuffer(b"".join(encoded) or b"\0", np.uint8), offsets, kind)
+        np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), out=offsets[1:])
+        return self.encode_heap(np.frombuffer(heap or b"\0", np.uint8), offsets, kind)
 
     def encode_heap(self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], kind: int) -> Ids:
         """The numbers of texts that lie one after the other, each from its offset to the next."""
@@ -227,9 +259,7 @@ class Terms:
                 most = f"{MOST_BYTES:,} bytes at most"
                 raise DataError(f"a text of {longest:,} bytes is longer than a constant can be: {most}")
             self.reserve(last - first, size)
-            self._text_used = encode_texts(
-                self._machine, address(data), address(offsets), first, last, kind, address(result), self._text_used
-            )
+            encode_texts(self._machine, address(data), address(offsets), first, last, kind, address(result))
         return result
 
     def _blocks(self, count: int) -> Iterator[tuple[int, int]]:
@@ -274,7 +304,7 @@ class Terms:
         table.payloads[:count] = arrays["payloads"]
         table.sizes[:count] = arrays["sizes"]
         table.text[: len(text)] = text
-        self._text_used = len(text)
+        self._machine[M.TERM_TEXT_USED] = len(text)
         self._machine[M.TERM_COUNT] = count
         hash_terms(self._machine)
         rebuild_term_slots(self._machine)

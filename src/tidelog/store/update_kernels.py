@@ -103,14 +103,14 @@ def set_facts(m: Registers, relation: int, facts: int, count: int, inside: bool)
 
 
 @entry_point
-def empty_relation(m: Registers, relation: int) -> None:
-    """Take every fact out of I and set its counters to zero. There is room in the log for all of them.
+def empty_records(m: Registers, relation: int, first: int, last: int) -> None:
+    """Take facts out of I and set their counters to zero. There is room in the log for all of them.
 
     Dead facts too, since they may have a rank in place of a counter.
     """
     row = relation_row(m, relation)
     counters = field(row, R.COUNTERS)
-    for fact in range(field(row, R.COUNT)):
+    for fact in range(first, last):
         touch(m, relation, row, fact)
         place = flags_at(row, fact)
         store_i32(place, load_i32(place) & ~(F.IN | F.CURRENT | F.PENDING))
