@@ -39,7 +39,7 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 diagonals = pytest.mark.parametrize("diagonal", ["closure", "given"])
 # How much a change may cost before everything is rebuilt: nothing, a little, anything.
 patiences = pytest.mark.parametrize("patience", [0.0, 0.05, 1e9])
-EXAMPLES = 15 if JIT_DISABLED else 60
+EXAMPLES = 15 if JIT_DISABLED else 30
 
 
 def changed_pairs(change: ClosureChange, added: bool) -> set[Pair]:

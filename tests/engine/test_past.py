@@ -10,9 +10,11 @@ import pytest
 import tidelog.engine.update.runner
 import tidelog.store.store
 from audit import audit
+from best_programs import best_case
 from engine_util import ALGORITHMS, explicit, knowledge_base, materialisation
 from flux import visited
-from generate import EVERYTHING, soak
+from generate import EVERYTHING, Dice, make_stream, soak
+from mixed_recursions import recursions
 from naive import Database, State, Update, without_empty
 from soaking import seeds
 from tidelog import KnowledgeBase
@@ -59,6 +61,7 @@ def update_visited(kb: KnowledgeBase, state: State, update: Update, also: Callab
 def test_everything_is_as_before(maintenance: str, modules: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tidelog.store.store, "INITIAL_CAPACITY", 2)
     monkeypatch.setattr(tidelog.engine.update.runner, "LEAST", 1)
+    monkeypatch.setattr(tidelog.engine.update.runner, "STRIDE", 1)
     pauses, looks = 0, len(LOOKS)
     for seed in seeds(SEEDS, f"readers at pauses, {maintenance}, modules {modules}"):
         case, stream = soak(seed, EVERYTHING, length=4)
@@ -72,8 +75,26 @@ def test_everything_is_as_before(maintenance: str, modules: bool, monkeypatch: p
     assert len(LOOKS) - looks > pauses / 4  # Every second pause is looked at.
 
 
+def test_recursions_are_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closures that begin and end beside other rules of one recursion, and best values."""
+    monkeypatch.setattr(tidelog.engine.update.runner, "LEAST", 1)
+    monkeypatch.setattr(tidelog.engine.update.runner, "STRIDE", 1)
+    looks = len(LOOKS)
+    for seed in seeds((6, 9), "readers at pauses of recursions"):
+        dice = Dice(seed)
+        case = best_case(dice)
+        for state, stream in (recursions(seed, 4), (case.state, make_stream(dice, case, 3))):
+            kb = knowledge_base(state, ALGORITHMS[seed % len(ALGORITHMS)])
+            for update in stream:
+                update_visited(kb, state, update, lambda kb: None)
+                state = state.apply(update)
+                assert materialisation(kb) == without_empty(state.materialise()), seed
+    assert len(LOOKS) - looks > 20
+
+
 def test_questions_and_proofs_are_answered_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tidelog.engine.update.runner, "LEAST", 1)
+    monkeypatch.setattr(tidelog.engine.update.runner, "STRIDE", 1)
     rules = """
         reaches(X, Y) :- line(X, Y). reaches(X, Z) :- reaches(X, Y), line(Y, Z).
         lonely(X) :- stop(X), not reaches(hub, X).

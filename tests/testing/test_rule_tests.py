@@ -202,3 +202,36 @@ def test_mistakes_are_told_with_their_place(folder: Path, text: str, message: st
         read(folder, text)
     assert "some.test.dlog" in str(caught.value)
     assert message in str(caught.value)
+
+
+def test_declarations_of_a_test_count(folder: Path) -> None:
+    text = """
+@predicate weight(what: string, kilos: float).
+@type point = [x: int, y: int].
+@key weight(what).
+@equality same on weight.
+@constraint warn :- weight(_, W), W < 0.0.
+same(pound, quid). weight(pound, 0.5).
+@holds weight(quid, 0.5).
+@add weight(stone, "heavy").
+"""
+    [failure] = told(folder, text)
+    assert "`kilos`" in failure
+    assert "heavy" in failure
+
+
+def test_expiries_of_a_test_count(folder: Path) -> None:
+    text = """
+@expire seen(_, T) 10 s by T.
+old(X) :- seen(X, _).
+seen(a, 0).
+
+@test "later".
+@holds old(a).
+@add seen(b, 20).
+@expect old(X): (b).
+@delete @expire seen(_, T) 10 s by T.
+@add seen(c, 100).
+@expect old(X): (b), (c).
+"""
+    assert told(folder, text) == []

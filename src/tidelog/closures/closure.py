@@ -205,6 +205,16 @@ class Closure(ReadableClosure):
         self._graph.former = None
         self._undoing = False
 
+    def base_edges(self) -> Edges:
+        """The base edges, as terms."""
+        return self._graph.base_edges()
+
+    def over(self, edges: Edges) -> Closure:
+        """A closure of the same kind, over other base edges."""
+        copy = Closure(self._graph.empty_copy())
+        copy._reload(edges)
+        return copy
+
     # --- the past -----------------------------------------------------------------------------------------------------
 
     @property

@@ -22,8 +22,8 @@ from tidelog.closures import access as A
 from tidelog.closures import closure_registers as C
 from tidelog.closures.base_graph import LOW_32, find_slot
 from tidelog.closures.former_state import had_pair, held_diagonal, next_former, was_there
-from tidelog.closures.node_sets import next_in_row, row_has
-from tidelog.machine.jit import device, entry_point, inlined, load_i32, store_i32, store_u8
+from tidelog.closures.node_sets import count_of, next_in_row, row_has
+from tidelog.machine.jit import device, entry_point, inlined, load_i32, store_i32, store_i64, store_u8
 
 TURNED, FORMER = 1, 2
 ADDRESS = -4  # all other bits
@@ -142,3 +142,17 @@ def read_pairs(view: int, node: int, cursor: int, source: int, target: int, room
         store_i32(target + 4 * count, y)
         count += 1
     return node, cursor, count
+
+
+@entry_point
+def read_counts(view: int, terms: int, count: int, counts: int) -> None:
+    """How many nodes each term reaches, itself included; 0 for a term that the closure does not know."""
+    m = view & ADDRESS
+    for i in range(count):
+        node = closure_node(view, load_i32(terms + 4 * i))
+        reached = 0
+        if node >= 0:
+            component = A.get(m, C.COMPONENT, node)
+            directed = A.read(m, C.DIRECTED) == 1
+            reached = count_of(m, C.FORWARD, component) if directed else A.size_of(m, C.MEMBERS, component)
+        store_i64(counts + 8 * i, reached)

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from tidelog.engine.algorithms.aggregates import AggregateRule
+from tidelog.engine.modules.closure_node import fed_name
 from tidelog.engine.modules.closure_registry import Closures
-from tidelog.engine.modules.cores import Cores
+from tidelog.engine.modules.plugin_registry import Plugins
 from tidelog.engine.rules.compiled import CompiledRule, Node, normal_form
 from tidelog.engine.rules.policy import Costs
 from tidelog.engine.update.deltas import NO_RULE_CHANGE, RuleChange
 from tidelog.errors import TidelogError
-from tidelog.language.syntax import body_atoms
+from tidelog.language.syntax import Atom, body_atoms
 from tidelog.program.graph import Component, Impact, RuleGraph
 from tidelog.store.relation import Relation
 from tidelog.store.store import Store
@@ -23,11 +24,11 @@ from tidelog.store.store import Store
 class Nodes:
     """Compiled rules and components of a graph."""
 
-    def __init__(self, store: Store, graph: RuleGraph, closures: Closures, cores: Cores) -> None:
+    def __init__(self, store: Store, graph: RuleGraph, closures: Closures, plugins: Plugins) -> None:
         self._store = store
         self._graph = graph
         self._closures = closures
-        self._cores = cores
+        self._plugins = plugins
         self._rules: dict[int, CompiledRule] = {}
         self._aggregates: dict[int, AggregateRule] = {}
         self._nodes: dict[str, tuple[Component, Node]] = {}  # by the first predicate
@@ -47,28 +48,47 @@ class Nodes:
         raise TidelogError(f"nothing is known of `{predicate}`")
 
     def rule(self, number: int) -> CompiledRule:
-        """A rule, as part of the component that its head is in now."""
+        """A rule, as part of the component that its head is in now. One that gives edges to a closure of its own
+        recursion derives them into a relation for these.
+        """
         source = self._graph.rule(number)
         component = self._graph.component(source.head.predicate)
         own, lattice = self._predicates_of(component), component.lattices.get(source.head.predicate)
-        known = self._rules.get(number)
         recursive = self._graph.recursive(number)
-        if known is not None and known.own is own and (known.recursive, known.lattice) == (recursive, lattice):
+        fed = self._closures.feeds(number, source)
+        head = source.head.predicate if fed is None else fed_name(source.head.predicate, fed.module)
+        known = self._rules.get(number)
+        unmoved = known is not None and known.own is own and known.head is self._store.find(head)
+        if known is not None and unmoved and (known.recursive, known.lattice) == (recursive, lattice):
             return known
         normal, aggregate = normal_form(source, number, lattice is not None)
         if aggregate is not None and number not in self._aggregates:
             self._aggregates[number] = AggregateRule(self._store, number, aggregate)
+        normal = replace(normal, head=Atom(head, normal.head.arguments))
         self._rules[number] = CompiledRule(self._store, number, normal, own, recursive, lattice)
         return self._rules[number]
 
     def _predicates_of(self, component: Component) -> frozenset[str]:
-        """One set for all rules of a component, and the same one for as long as the predicates stay the same."""
+        """The predicates whose facts lie in records of a component: one set for all of its rules, and the same one for
+        as long as the predicates stay the same.
+        """
         first = component.predicates[0]
         known = self._own.get(first)
         if known is None or known[0] is not component:
-            own = frozenset(component.predicates)
+            own = frozenset(name for name, _ in self._recorded(component))
             known = self._own[first] = component, known[1] if known is not None and known[1] == own else own
         return known[1]
+
+    def _recorded(self, component: Component) -> list[tuple[str, int | None]]:
+        """The relations of a component that hold records, each with its arity, where that is known: those of its
+        predicates, and in the place of closures those of the edges that are derived for them.
+        """
+        closures = self._closures.of(component.predicates)
+        if not any(closure.fed for closure in closures):
+            return [(name, None) for name in component.predicates]
+        closed = {name for closure in closures for name in closure.module.predicates}
+        others: list[tuple[str, int | None]] = [(name, None) for name in component.predicates if name not in closed]
+        return others + [(relation.name, 2) for closure in closures for relation, _ in closure.fed_members()]
 
     def aggregates_of(self, rules: Iterable[int]) -> Iterator[AggregateRule]:
         """The aggregates behind those of these rules that have some."""
@@ -78,14 +98,26 @@ class Nodes:
         """The component of a predicate."""
         component = self._graph.component(predicate)
         known = self._nodes.get(component.predicates[0])
-        if known is not None and known[0] is component:
+        plugged_in = self._plugins.of(component, self._graph)
+        if known is not None and known[0] is component and known[1].plugged_in == plugged_in:
             return known[1]
-        rules = [*map(self.rule, component.rules), *self._cores.rules_within(component)]
-        relations = [self.relation(name) for name in component.predicates]
-        node = Node(self._store, component.predicates, relations, rules)
+        closures = [closure for closure in self._closures.of(component.predicates) if closure.fed]
+        of_modules = {number for closure in closures for number in closure.rules}.union(
+            *(part.rules for part in plugged_in)
+        )
+        rules = [self.rule(number) for number in component.rules if number not in of_modules]
+        recorded = self._recorded(component)
+        relations = [
+            self.relation(name) if arity is None else self._store.relation(name, arity) for name, arity in recorded
+        ]
+        node = Node(self._store, tuple(name for name, _ in recorded), relations, rules)
+        if closures or plugged_in:
+            closed = tuple(closure.module.predicates for closure in closures)
+            node.shape = (node.predicates, closed, tuple((part.plugin.name, part.rules) for part in plugged_in))
+        node.plugged_in = plugged_in
         node.lattices = component.lattices
         node.aggregated = tuple(rule.number for rule in node.rules if self._reads_groups(rule))
-        if known is not None and known[0].predicates == component.predicates:
+        if known is not None and known[1].predicates == node.predicates:
             node.costs = known[1].costs  # of other rules, but still the best guess
         elif component.predicates in self._learnt:
             node.costs = self._learnt.pop(component.predicates)
@@ -114,8 +146,10 @@ class Nodes:
         for aggregate in self.aggregates_of(touched):
             aggregate.forget_plans()
         for head in heads:
-            self._nodes.pop(self._graph.component(head).predicates[0], None)
-        for closure in (*self._closures.of(heads), *self._cores.of(heads)):
+            first = self._graph.component(head).predicates[0]
+            self._nodes.pop(first, None)
+            self._own.pop(first, None)
+        for closure in self._closures.of(heads):
             closure.base.forget_plans()
 
     def words(self) -> int:
@@ -131,7 +165,6 @@ class Nodes:
         for _, node in self._nodes.values():
             node.forget_plans()
         self._closures.forget_plans()
-        self._cores.forget_plans()
 
     def costs(self) -> dict[tuple[str, ...], Costs]:
         """A copy of what has been learnt about components."""
@@ -155,10 +188,14 @@ class RuleChanges:
         impact: Impact | None = None,
         removed: Mapping[int, CompiledRule] | None = None,
         removed_aggregates: Iterable[AggregateRule] = (),
+        rearranged: tuple[str, ...] = (),
     ) -> None:
+        """`rearranged` are predicates whose facts other modules keep from now on."""
         self._impact = impact
+        self._rearranged = rearranged
         self.added = frozenset(impact.added if impact else ())
-        self.heads = impact.heads if impact else ()  # the predicates that may be derived otherwise now
+        # The predicates that may be derived otherwise now.
+        self.heads = (*impact.heads, *rearranged) if impact else ()
         self.removed = removed or {}
         self.removed_aggregates = tuple(removed_aggregates)
         self._removed_by_head: dict[Relation, list[CompiledRule]] = {}
@@ -179,13 +216,15 @@ class RuleChanges:
 
     def unread_heads(self) -> set[str]:
         """The predicates that lose a rule, and that no other removed rule reads: its component may come first now."""
-        read = ((rule.head.name, atom) for rule in self.removed.values() for atom in body_atoms(rule.normal.source))
+        sources = [rule.normal.source for rule in self.removed.values()]
+        read = ((rule.head.predicate, atom) for rule in sources for atom in body_atoms(rule))
         others = {atom.predicate for head, atom in read if atom.predicate != head}
-        return {rule.head.name for rule in self.removed.values()} - others
+        return {rule.head.predicate for rule in sources} - others
 
     def touched(self, graph: RuleGraph) -> Iterator[str]:
-        """The heads of the rules that went and came."""
-        yield from (rule.head.name for rule in self.removed.values())
+        """The heads of the rules that went and came, and of those that others keep now."""
+        yield from self._rearranged
+        yield from (rule.normal.source.head.predicate for rule in self.removed.values())
         yield from (graph.rule(number).head.predicate for number in self.added)
 
     def forget_plans(self) -> None:

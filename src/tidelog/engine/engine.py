@@ -11,17 +11,23 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from heapq import heappop, heappush
+from math import inf
 from weakref import WeakKeyDictionary
 
-from tidelog.engine.algorithms.maintenance import ComponentMaintenance
+from tidelog.engine.algorithms.maintenance import ComponentMaintenance, note_shape
 from tidelog.engine.algorithms.ranks import start_ranks_over
 from tidelog.engine.components import NO_RULE_CHANGES, Nodes, RuleChanges
 from tidelog.engine.marks import Marks
-from tidelog.engine.modules.closure_node import ModuleUnfit
+from tidelog.engine.modules.closure_module import ClosureModule
+from tidelog.engine.modules.closure_node import ClosureNode, ModuleUnfit
 from tidelog.engine.modules.closure_registry import Closures
-from tidelog.engine.modules.cores import Cores
+from tidelog.engine.modules.exchange import TooManyRounds, maintain_recursion
+from tidelog.engine.modules.general_module import GeneralModule
+from tidelog.engine.modules.plugin_module import PluginModule
+from tidelog.engine.modules.plugin_registry import Plugin, Plugins
 from tidelog.engine.past import Past, Work
 from tidelog.engine.reclaiming import Reclaiming
+from tidelog.engine.rules.compiled import Node
 from tidelog.engine.transaction.task import apply_explicit
 from tidelog.engine.transaction.transaction import Observer, Transaction
 from tidelog.engine.update import rows as lazy_rows
@@ -30,15 +36,20 @@ from tidelog.engine.update.failures import failures_of
 from tidelog.engine.update.rows import Rows
 from tidelog.engine.update.runner import Functions, Limits, Runner, let_nobody_in
 from tidelog.engine.watching.watches import Watches
-from tidelog.errors import BrokenError, TidelogError
+from tidelog.errors import BrokenError
+from tidelog.language.names import is_hidden
 from tidelog.language.syntax import Rule
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine.jit import working_time
-from tidelog.program.graph import RuleGraph
+from tidelog.program.functions.registered import is_monotone
+from tidelog.program.graph import Component, RuleGraph
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 from tidelog.store.store import Store, UpdateHooks
+
+# Rules derive many facts of a predicate that has so many.
+LARGE = 1 << 14
 
 BROKEN = (
     "there was not enough memory to take a failed update back, and this knowledge base can no longer be used; "
@@ -52,14 +63,15 @@ class Engine:
     def __init__(self, maintenance: str, limits: Limits, functions: Functions, modules: bool) -> None:
         self.store = Store()
         self.graph = RuleGraph()
+        self.graph.monotone = partial(is_monotone, functions)
         self.limits = limits
         self.functions = functions
         self.printed: Callable[[Rule], str] = str  # a rule as messages show it
         self.observer: Observer | None = None
         self.maintenance = ComponentMaintenance(maintenance)
+        self.plugins = Plugins(enabled=modules)
         self.closures = Closures(self, enabled=modules)
-        self.cores = Cores(self, self.closures, enabled=modules)
-        self.nodes = Nodes(self.store, self.graph, self.closures, self.cores)
+        self.nodes = Nodes(self.store, self.graph, self.closures, self.plugins)
         self.reclaiming = Reclaiming(self.store)
         self.watches = Watches(self.store, self.runner)
         self.reclaiming.add_holder(self.watches.held_rows)
@@ -76,8 +88,9 @@ class Engine:
 
     def restore_rules(self, graph: RuleGraph) -> None:
         """Take the rules of a saved engine; nothing is derived."""
+        graph.monotone = self.graph.monotone
         self.graph = graph
-        self.nodes = Nodes(self.store, graph, self.closures, self.cores)
+        self.nodes = Nodes(self.store, graph, self.closures, self.plugins)
 
     def rule_text(self, number: int) -> str:
         rules = self.graph.rules
@@ -99,7 +112,6 @@ class Engine:
             with self.store.hooks.using_terms(), self._apart():
                 return self._until_fit(request, before_commit)
         self.reclaim_terms(request)
-        self._begin_cores()
         return self._until_fit(request, before_commit)
 
     def _until_fit(self, request: Request, before_commit: Callable[[Outcome], None] | None) -> Outcome:
@@ -109,7 +121,20 @@ class Engine:
             try:
                 return self._update(request, before_commit, unfit)
             except ModuleUnfit as problem:
-                unfit.append(str(problem))
+                unfit.extend(problem.args)
+
+    def take_in(self, plugin: Plugin) -> None:
+        """Let a plug-in that has been declared take part from now on, or leave everything as it was."""
+        for predicate in plugin.arities:
+            self.forget_plans(predicate)
+        present = {rule.head.predicate for rule in self.graph.rules.values()}
+        try:
+            self.update(Request(rearranged=tuple(name for name in plugin.heads if name in present)))
+        except BaseException:
+            self.plugins.withdraw(plugin)
+            for predicate in plugin.arities:
+                self.forget_plans(predicate)
+            raise
 
     # --- overtaking ---------------------------------------------------------------------------------------------------
 
@@ -117,6 +142,8 @@ class Engine:
         """Whether an update of explicit facts of these predicates touches nothing that the updates in work touch, or
         that those which are being read will, and nothing that is watched together with that.
         """
+        if self.graph.equality is not None:
+            return False  # What a row stands for depends on the equality, which nothing may read.
         others = [self._claims_of(work) for work in tuple(self.past.works)]
         for coming in self.coming:
             if coming is None:
@@ -137,37 +164,24 @@ class Engine:
 
     def claims(self, predicates: Iterable[str]) -> frozenset[str]:
         """All predicates that may change where explicit facts or rules of some do."""
-        found: set[str] = set()
-        waiting = list(predicates)
-        while waiting:
-            component = self.graph.component(waiting.pop()).predicates
-            if found.isdisjoint(component):
-                found.update(component)
-                readers = (number for name in component for number in self.graph.readers(name))
-                waiting += (self.graph.rule(number).head.predicate for number in readers)
-        return frozenset(found)
+        return frozenset().union(*map(self.graph.dependents, predicates))
+
+    def may_take_long(self, claims: Iterable[str]) -> bool:
+        """Whether an update that may change these predicates may take long, few as its facts may be: rules derive many
+        facts of one.
+        """
+        derived = (self.store.find(name) for name in claims if self.graph.producers(name))
+        return any(relation is not None and relation.at_least() >= LARGE for relation in derived)
 
     @contextmanager
     def _apart(self) -> Iterator[None]:
         """Within, an update leaves the one that is paused alone."""
         observer, self.observer = self.observer, None
-        with self.store.apart(), self.closures.apart(), self.cores.apart(), self.maintenance.counted.apart():
+        with self.store.apart(), self.closures.apart(), self.plugins.apart(), self.maintenance.counted.apart():
             try:
                 yield
             finally:
                 self.observer = observer
-
-    def _begin_cores(self) -> None:
-        """Let the cores begin that the update before this one has shown a need for. If that fails, do without: a
-        function that their rules call may not be registered, which is none of the next update's business.
-        """
-        if self.cores.wanted:
-            try:
-                self._update(Request(), None)
-            except BrokenError:
-                raise
-            except (TidelogError, MemoryError):
-                self.cores.wanted.clear()
 
     def _update(
         self, request: Request, before_commit: Callable[[Outcome], None] | None, unfit: Iterable[str] = ()
@@ -180,10 +194,15 @@ class Engine:
             self.store, self.limits, self.functions, self.rule_text, self.observer, began, self.let_in
         )
         work = Work(transaction, rules, request)
+        transaction.claims = partial(self._claims_of, work)
         place = None if self.observer is None else self.observer.place
         self.store.begin_relations()
         self.past.works.append(work)
         try:
+            if self.observer is not None:
+                # A stream may look for any fact.
+                with transaction.window:
+                    self.store.complete_tables(None if self.observer.streams else self._claims_of(work))
             if work is self.past.works[0]:
                 self._marks.begin(transaction, place, request.add, bool(rules))
             with transaction.window:
@@ -225,10 +244,7 @@ class Engine:
     def _make_ready(self, request: Request) -> None:
         """Do what an update must find done."""
         if self.observer is not None:
-            # An observer may look for any fact.
             self.store.hooks = UpdateHooks(self.observer.between_pieces)
-            with self.observer.window:
-                self.store.complete_tables()
         self._read_rows(request)
         if self.past.works:
             return  # An update that is paused goes on with the ranks and the plans that there are.
@@ -242,7 +258,7 @@ class Engine:
         """Copy the rows of changes out of records that an update may change, or anything may."""
         if not self._unread:
             return
-        of_facts = request is not None and not (request.add_rules or request.remove_rules or self.cores.wanted)
+        of_facts = request is not None and not (request.add_rules or request.remove_rules)
         claims = self.claims((*request.delete, *request.add)) if of_facts and request is not None else None
         for rows, predicate in list(self._unread.items()):
             if claims is None or predicate in claims:
@@ -252,16 +268,16 @@ class Engine:
     def _change_rules(self, request: Request, unfit: Iterable[str], began: float) -> RuleChanges:
         """Change the rules; closures follow where they can."""
         try:
-            for predicate in unfit:
-                self.closures.give_up(predicate)
+            for name in unfit:
+                self._give_up(name)
         except BaseException:
             self._roll_back(NO_RULE_CHANGES)
             raise
-        if not request.remove_rules and not request.add_rules:
+        if not request.remove_rules and not request.add_rules and not request.rearranged:
             return NO_RULE_CHANGES
         removed = {number: self.nodes.rule(number) for number in request.remove_rules}
         impact = self.graph.update(request.add_rules, request.remove_rules)
-        rules = RuleChanges(impact, removed, self.nodes.aggregates_of(removed))
+        rules = RuleChanges(impact, removed, self.nodes.aggregates_of(removed), request.rearranged)
         self._marks.forget_rules()
         try:
             # Kernels count the work of each rule by its number.
@@ -277,6 +293,14 @@ class Engine:
         rules.forget_plans()
         return rules
 
+    def _give_up(self, name: str) -> None:
+        """Leave a predicate, or the rules of a plug-in, to the general algorithms."""
+        if name not in self.plugins:
+            self.closures.give_up(name)
+            return
+        for predicate in self.plugins.give_up(name).arities:
+            self.forget_plans(predicate)
+
     # --- the walk through the components ------------------------------------------------------------------------------
 
     def _walk(self, work: Work) -> None:
@@ -286,7 +310,7 @@ class Engine:
         transaction, request, rules, agenda = work.transaction, work.request, work.rules, work.agenda
         for predicate, rows in (*request.add.items(), *request.delete.items()):
             self.store.relation(predicate, rows.shape[1])
-        followers = self._follow_rules(transaction, rules) if rules else self.cores.begin()
+        followers = self._follow_rules(transaction, rules) if rules else ()
         self._push(agenda, (*request.delete, *request.add, *followers))
         while agenda:
             transaction.runner.pause()
@@ -330,29 +354,44 @@ class Engine:
             heappush(agenda, (self.graph.position(name) if known else -(1 << 62), name))
 
     def _follow_rules(self, transaction: Transaction, rules: RuleChanges) -> Iterator[str]:
-        """Let closures, cores and aggregates begin or end with their rules; the predicates that may change."""
+        """Let closures and aggregates begin or end with their rules; the predicates that may change."""
         yield from self.closures.begin(rules.heads)
-        yield from self.cores.follow_rules((*rules.heads, *self.closures.ended))
         for predicate, pairs in self.closures.former_pairs().items():
             transaction.undo.note_former_closure(self.nodes.relation(predicate), pairs)
         for aggregate in rules.removed_aggregates:
             aggregate.withdraw(transaction)
         yield from rules.touched(self.graph)
+        # A predicate that leaves a recursion may no longer keep one value for each group.
+        yield from (name for name in rules.heads if (found := self.store.find(name)) is not None and found.kept)
 
     def _maintain_component(
         self, transaction: Transaction, predicate: str, request: Request, rules: RuleChanges
     ) -> tuple[str, ...]:
         """Bring the component of a predicate up to date; its predicates."""
-        closure = self.closures.get(predicate)
-        if closure is not None:
+        component = self.graph.component(predicate)
+        closures = self.closures.of(component.predicates)
+        if any(closure.fed for closure in closures) or self.plugins.of(component, self.graph):
+            self._maintain_recursion(transaction, component, closures, request, rules)
+            return component.predicates
+        for closure in closures:  # It is all of the recursion.
             begins = closure.begins
-            self.closures.maintain(transaction, closure, request)
+            with self.store.making_for(closure.relation):
+                self.closures.maintain(transaction, closure, request)
             if begins:
-                rules.forget_plans()
-                for name in closure.module.predicates:
-                    self.forget_plans(name)
+                self._forget_plans_of(closures, rules)
             return closure.module.predicates
         node = self.nodes.node(predicate)
+        self._maintain_aggregates(transaction, node, rules)
+        explicit = apply_explicit(transaction, node, request)
+        self._marks.went(transaction, node, request.delete)
+        change = rules.of_component(node)
+        # Where a closure went with its rules, nothing is known of the derivations that it stood for: they all go.
+        afresh = bool(change.removed) and any(name in self.closures.ended for name in node.predicates)
+        self.maintenance.maintain(transaction, node, explicit, change, afresh)
+        transaction.collect(node.relations)
+        return node.predicates
+
+    def _maintain_aggregates(self, transaction: Transaction, node: Node, rules: RuleChanges) -> None:
         for aggregate in self.nodes.aggregates_of(node.aggregated):
             relation = self.nodes.relation(aggregate.normal.head.predicate)
             # Where the values were part of a recursion, there are no groups.
@@ -360,18 +399,49 @@ class Engine:
         if node.lattices:
             for aggregate in self.nodes.no_longer_grouped(node):
                 aggregate.withdraw(transaction)
-        for core in self.cores.of(node.predicates):
-            if core.is_concerned(request, transaction.deltas):
-                self.cores.maintain(transaction, core, request)
+
+    def _maintain_recursion(
+        self,
+        transaction: Transaction,
+        component: Component,
+        closures: list[ClosureNode],
+        request: Request,
+        rules: RuleChanges,
+    ) -> None:
+        """Bring a component up to date that has closures or plug-ins beside other rules."""
+        for closure in closures:
+            self.closures.maintain_base(transaction, closure, request)
+        node = self.nodes.node(component.predicates[0])
+        self._maintain_aggregates(transaction, node, rules)
+        afresh = note_shape(transaction, node) or any(closure.is_replaced for closure in closures)
+        begin = any(closure.begins for closure in closures)
+        # Somebody wants the plug-ins; closures are given up where they exchange too little.
+        worth = sum(len(closure.relation) for closure in closures) if closures else inf
         explicit = apply_explicit(transaction, node, request)
-        self._marks.went(transaction, node, request.delete)
+        modules = [ClosureModule(transaction, closure, afresh) for closure in closures]
+        if begin:
+            # Their relations hold records no longer: what reads them needs other plans.
+            self._forget_plans_of(closures, rules)
+            node = self.nodes.node(component.predicates[0])
         change = rules.of_component(node)
-        # Where a closure went with its rules, nothing is known of the derivations that it stood for: they all go.
-        gone = (self.cores.ended, self.closures.ended) if change.removed else (self.cores.ended,)
-        afresh = any(name in ended for name in node.predicates for ended in gone)
-        self.maintenance.maintain(transaction, node, explicit, change, afresh)
+        task = self.maintenance.task_beside_closures(transaction, node, explicit, change, afresh)
+        parts = self.plugins.of(component, self.graph)
+        for part in parts:
+            self.maintenance.leave_uncounted(part.rules)
+        plugins = [PluginModule(task, part, afresh) for part in parts]
+        try:
+            maintain_recursion((*modules, GeneralModule(task, modules, afresh), *plugins), worth)
+        except TooManyRounds:
+            raise ModuleUnfit(*(closure.module.predicate for closure in closures)) from None
         transaction.collect(node.relations)
-        return node.predicates
+        for module in modules:
+            transaction.deltas.update(module.deltas())
+
+    def _forget_plans_of(self, closures: Iterable[ClosureNode], rules: RuleChanges) -> None:
+        rules.forget_plans()
+        for closure in closures:
+            for name in closure.module.predicates:
+                self.forget_plans(name)
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -379,8 +449,11 @@ class Engine:
         transaction.runner.check_limits()
         removed: dict[str, Rows] = {}
         added: dict[str, Rows] = {}
+        hidden: list[str] = []
         for predicate, delta in transaction.deltas.items():
-            if predicate.startswith("#"):
+            if is_hidden(predicate):
+                if delta.come.count:
+                    hidden.append(predicate)
                 continue
             for rows, changed in ((delta.gone, removed), (delta.come, added)):
                 if rows.count:
@@ -400,7 +473,7 @@ class Engine:
         }
         with self.store.hooks.using_terms():
             failures = failures_of(self.store, self.rule_text, transaction.failed_groups)
-        return Outcome(removed, added, explicit, transaction.work(), failures)
+        return Outcome(removed, added, explicit, transaction.work(), failures, hidden)
 
     def _commit(self, transaction: Transaction, rules: RuleChanges) -> None:
         transaction.commit()
@@ -410,8 +483,7 @@ class Engine:
                 relation.note_dead(delta.dead_count)
                 self.reclaiming.note(delta.gone.count * relation.arity)
         self.closures.commit()
-        self.cores.commit()
-        self.cores.want(transaction.cyclic)
+        self.plugins.commit()
         self.nodes.forget_rules(rules.removed)
         self.maintenance.counted.forget(rules.removed)
         self.maintenance.counted.commit()
@@ -421,7 +493,7 @@ class Engine:
         update that is paused, that is what it claims.
         """
         self.closures.roll_back()
-        self.cores.roll_back()
+        self.plugins.roll_back()
         rules.take_back(self.graph)
         self.maintenance.counted.roll_back()
         if self.past.works:

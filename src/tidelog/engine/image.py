@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.engine.rules.policy import AT_LEVEL, NO_COUNTER
+from tidelog.language.records.types import Declared
 from tidelog.language.syntax import Rule
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -56,9 +57,7 @@ class RuleImage:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A knowledge base. `options` are the arguments of its constructor, `closures` the predicates kept as closures,
-    and the relations that show the cores of closures.
-    """
+    """A knowledge base. `options` are the arguments of its constructor, `closures` the predicates kept as closures."""
 
     options: Mapping[str, Any]
     prefixes: Mapping[str, str]
@@ -71,4 +70,4 @@ class Image:
     closures: tuple[str, ...]
     pairs: Mapping[str, int]  # how many each closure has; older snapshots do not say
     commit: Mapping[str, str]
-    declared: Mapping[str, int]  # predicates by declaration; older snapshots have none
+    declared: Declared  # older snapshots have none

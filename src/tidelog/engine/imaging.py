@@ -20,12 +20,12 @@ import numpy as np
 from tidelog.engine.algorithms.maintenance import kept_in
 from tidelog.engine.engine import Engine
 from tidelog.engine.image import MOST_COUNTED, Arrays, Image, RelationImage, RuleImage
-from tidelog.engine.modules.closure_base import BASE
-from tidelog.engine.modules.cores import CORE, CORE_BASE
+from tidelog.engine.modules.closure_base import BASE, FED
 from tidelog.engine.rules.compiled import group_predicate
 from tidelog.engine.rules.policy import AT_LEVEL, NO_COUNTER, RECURSIVE, Counted, CountedRules
 from tidelog.errors import StorageError
 from tidelog.language.checks import check_arities, check_rule, foreign_functions
+from tidelog.language.records.types import Declared
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import term_kinds as K
@@ -45,7 +45,7 @@ OUTDONE = "#outdone"
 
 # The name of a predicate is a word or ends with `>`; what follows are numbers of rules.
 _DIGEST = re.compile(r".* [0-9a-f]{32}", re.DOTALL)  # instead of very many numbers
-_NUMBERED_NAME = re.compile(rf"({CORE_BASE}|{CORE}|{BASE}) (.*?)((?: [0-9]+)*)", re.DOTALL)
+_NUMBERED_NAME = re.compile(rf"({BASE}|{FED}) (.*?)((?: [0-9]+)*)", re.DOTALL)
 
 
 # --- taking an image ----------------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def image_of_engine(
     arities: Mapping[str, int],
     errors: int,
     commit: Mapping[str, str],
-    declared: Mapping[str, int],
+    declared: Declared,
 ) -> Image:
     """All that has to be saved: what the engine holds, and what its knowledge base knows besides."""
     graph, work = engine.graph, engine.store.rule_counts.work
@@ -128,8 +128,7 @@ def _outdone(engine: Engine) -> Iterator[RelationImage]:
 
 
 def _pairs_of_closures(engine: Engine) -> dict[str, int]:
-    names = (*engine.closures.predicates, *engine.cores.names)
-    return {name: len(engine.store.relation(name, 2)) for name in names}
+    return {name: len(engine.store.relation(name, 2)) for name in engine.closures.predicates}
 
 
 def _without_unused_terms(image: Image) -> Image:
@@ -200,7 +199,7 @@ def _check_relation(relation: RelationImage, graph: RuleGraph, image: Image, ari
 
 def _internal_arity(name: str, graph: RuleGraph) -> int | None:
     """The arity of a relation that serves rules; None for one that does not."""
-    if name.startswith((f"{BASE} ", f"{CORE} ")):
+    if name.startswith((f"{BASE} ", f"{FED} ")):
         return 2
     if name.startswith(f"{OUTDONE} "):
         predicate = name.removeprefix(f"{OUTDONE} ")
@@ -254,25 +253,25 @@ def _has_ranks(image: RelationImage) -> bool:
 
 
 def _restore_closures(engine: Engine, image: Image) -> None:
-    """Build the closures and the cores, and check that they are what was saved: from the same bases, with as many pairs
-    as they had.
-    """
-    cores = {name for name in image.closures if name.startswith(CORE)}
-    predicates = [name for name in image.closures if name not in cores]
-    unknown = set(predicates).difference(engine.graph.predicates)
+    """Build the closures, and check that they are what was saved: from the same bases, with as many pairs as before."""
+    unknown = set(image.closures).difference(engine.graph.predicates)
     if unknown:
         raise StorageError(f"`{min(unknown)}` was saved as a closure, and no rule mentions it")
-    engine.closures.restore(predicates)
-    engine.cores.restore(cores)
-    bases = {*engine.closures.bases, *engine.cores.bases}
+    engine.closures.restore(image.closures)
+    bases = set(engine.closures.bases)
     missing = bases.difference(relation.name for relation in image.relations)
     if missing:
         raise StorageError(f"`{min(missing)}`, which a closure starts from, is missing")
     for relation in image.relations:
-        if relation.name.startswith((BASE, CORE)) and relation.name not in bases and len(relation.rows):
+        if relation.name.startswith((BASE, FED)) and relation.name not in bases and len(relation.rows):
             raise StorageError(f"`{relation.name}` has pairs, and no closure starts from them")
     if image.pairs and _pairs_of_closures(engine) != image.pairs:
         raise StorageError("the closures do not have as many pairs as when they were saved")
+    for closure in engine.closures.each():
+        if closure.fed:
+            node = engine.nodes.node(closure.module.predicate)
+            for kept in node.relations:
+                kept.kept = node.shape
 
 
 def _counted(engine: Engine, image: Image) -> Iterator[tuple[int, Counted]]:

@@ -159,6 +159,8 @@ class Marks:
         body, head = rule.normal, rule.head.name
         if len(body.positives) != 1 or body.negatives or body.positives[0].predicate != predicate:
             return 0
-        if self._engine.closures.get(head) is not None:
+        component = self._engine.graph.component(rule.normal.source.head.predicate)
+        engine = self._engine
+        if engine.closures.of(component.predicates) or engine.plugins.of(component, engine.graph):
             return 0
         return self._engine.maintenance.algorithm(self._engine.nodes.node(head).recursive).marks

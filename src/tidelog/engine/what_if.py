@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import chain
 from typing import TypeVar
 
 from tidelog.engine.engine import Engine
@@ -50,10 +49,8 @@ class _Learnt:
         self._engine = engine
         self._of_rules = [array.copy() for array in _counts_of_rules(engine)]
         self._seconds = dict(engine.seconds)
-        # Cores that are wanted begin with the next update that is made.
-        self._wanted, engine.cores.wanted = engine.cores.wanted, {}
         self._costs = engine.nodes.costs()
-        closures = chain(engine.closures.each(), engine.cores.each())
+        closures = engine.closures.each()
         self._costs_of_bases = [(node, replace(node.costs)) for closure in closures for node in closure.base.nodes]
 
     def restore(self) -> None:
@@ -61,7 +58,6 @@ class _Learnt:
         for array, before in zip(_counts_of_rules(engine), self._of_rules, strict=True):
             array[: len(before)], array[len(before) :] = before, 0
         engine.seconds = self._seconds
-        engine.cores.wanted = self._wanted
         engine.nodes.restore_costs(self._costs)
         for node, costs in self._costs_of_bases:
             node.costs = costs

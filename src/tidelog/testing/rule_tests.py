@@ -26,7 +26,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from tidelog.errors import ParseError, TidelogError
+from tidelog.api.programs import read_program
+from tidelog.errors import DataError, ParseError, TidelogError
 from tidelog.formats.byte_files import decode, io_errors
 from tidelog.language import parse_atom, parse_program, parse_query, syntax_of_file
 from tidelog.language.checks import check_query
@@ -39,8 +40,8 @@ SUFFIX = ".test.dlog"
 PROGRAM_SUFFIXES = (".dlog", ".zodiac")
 DIRECTIVES = ("use", "test", "expect", "holds", "fails", "proof", "add", "delete")
 
-# `@prefix` and `@predicate` are words of programs.
-_DIRECTIVE = re.compile(r"^[ \t]*@(?!(?:prefix|predicate)\b)(\w+)[ \t]*", re.MULTILINE | re.IGNORECASE)
+_OF_PROGRAMS = "prefix|predicate|type|key|constraint|equality|expire"
+_DIRECTIVE = re.compile(rf"^[ \t]*@(?!(?:{_OF_PROGRAMS})\b)(\w+)[ \t]*", re.MULTILINE | re.IGNORECASE)
 _COMMENT = r"(?:%|#|//)[^\n]*"
 _QUOTED = r'"(?:[^"\\\n]|\\[^\n])*"' + r"|'(?:[^'\\\n]|\\[^\n])*'"
 _NAME = re.compile(rf"({_QUOTED})[ \t]*\.")
@@ -167,8 +168,10 @@ class _Reader:
         found = self._match(_FILE, start, '@use "rules.dlog".` or `@use "edges.csv", header.')
         path = self._path.parent / unquote(found[1])
         if path.suffix in PROGRAM_SUFFIXES:
-            with io_errors(f"{self._path}, {path}"):
-                text = decode(path.read_bytes(), str(path), 1)
+            try:
+                text = read_program(path)
+            except DataError as problem:
+                raise DataError(f"{self._path}, {problem}") from None
             self._given.take(parse_program(text, str(path), self._given.prefixes, syntax_of_file(str(path))))
         elif path.exists():
             self._given.files.append((path, None if found[2] is None else found[2] == "header"))
@@ -210,7 +213,7 @@ class _Reader:
     def _update(self, begin: int, start: int, end: int, deletes: bool) -> None:
         program = self._parsed(start, end, lambda text: parse_program(text, "", self._given.prefixes))
         self._refuse_queries(program, start)
-        if not (program.facts or program.rules):
+        if not (program.facts or program.rules or program.expiries):
             self._fail(begin, "an update without facts and rules", "write `@add edge(a, b).`")
         self._step(Update(*self._shown(begin, end), program, deletes))
 

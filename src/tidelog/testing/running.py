@@ -16,6 +16,7 @@ from tidelog.facts.results import row_identity
 from tidelog.formats.display import counted, row_text
 from tidelog.formats.order import sorted_rows
 from tidelog.language import render
+from tidelog.language.printer import declaration
 from tidelog.language.syntax import Atom, Constant, Program, Query, Variable
 from tidelog.testing.rule_tests import Expect, Holds, Rests, RuleTest, Step, Update
 from tidelog.values import Row
@@ -60,11 +61,11 @@ def _changes(programs: list[Program], prefixes: dict[str, str], verb: str) -> di
     for program in programs:
         for predicate, found in program.rows.items():
             rows.setdefault(predicate, []).extend(found)
-    rules = [str(rule) for program in programs for rule in program.rules]
+    rules = [str(each) for program in programs for each in (*program.expiries, *program.rules)]
     if verb == "delete":
         return {"delete": rows, "remove_rules": "\n".join(rules)}
     declared = [f"@prefix {name}: <{namespace}> ." for name, namespace in prefixes.items()]
-    declared += [f"@predicate {signature}." for program in programs for signature in program.predicates]
+    declared += [declaration(signature) for program in programs for signature in program.predicates]
     return {"add": rows, "add_rules": "\n".join([*declared, *rules])}
 
 

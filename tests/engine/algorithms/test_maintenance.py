@@ -31,7 +31,7 @@ def facts_only(update: Update) -> Update:
 @pytest.mark.parametrize("features", [POSITIVE, EVERYTHING], ids=["positive", "everything"])
 @pytest.mark.parametrize("block", range(2))
 def test_streams_of_facts(maintenance: str, features: Features, block: int) -> None:
-    for seed in range(20 * block, 20 * block + 20):
+    for seed in range(20 * block, 20 * block + 12):
         case, stream = soak(seed, features)
         check_stream(case.state, [facts_only(update) for update in stream], maintenance)
 
@@ -39,7 +39,7 @@ def test_streams_of_facts(maintenance: str, features: Features, block: int) -> N
 @pytest.mark.parametrize("maintenance", ALGORITHMS)
 @pytest.mark.parametrize("block", range(2))
 def test_streams_of_facts_and_rules(maintenance: str, block: int) -> None:
-    for seed in range(1000 + 20 * block, 1000 + 20 * block + 20):
+    for seed in range(1000 + 20 * block, 1000 + 20 * block + 12):
         case, stream = soak(seed, EVERYTHING)
         check_stream(case.state, stream, maintenance)
 
@@ -69,12 +69,12 @@ def test_a_fact_left_without_a_proof_is_proved_when_what_it_waits_for_is(mainten
 def test_where_two_atoms_lose_a_third_each_a_join_is_found_again() -> None:
     """More than half of its instances probably go then, and counting them down would take longer."""
     kb = KnowledgeBase("a(X, Y) :- e(X, Y). b(X, Y) :- e(X, Y). j(X, Z) :- a(X, Y), b(Y, Z).")
-    edges = [(left, right) for left in range(40) for right in range(40)]
+    edges = [(left, right) for left in range(25) for right in range(25)]
     kb.update(add={"e": edges})
     change = kb.update(delete={"e": [(left, right) for left, right in edges if right % 5 < 2]})
-    instances = 40 * 24 * 24
+    instances = 25 * 15 * 15
     assert change.work["insertion"] == instances, "and not the others counted down"
     audit(kb)
-    change = kb.update(delete={"e": [(left, 2) for left in range(40)]})
+    change = kb.update(delete={"e": [(left, 2) for left in range(25)]})
     assert change.work["insertion"] == 0
     audit(kb)

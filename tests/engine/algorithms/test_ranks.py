@@ -39,7 +39,7 @@ def _is_ranked(kb: KnowledgeBase, predicate: str) -> bool:
 
 @pytest.mark.usefixtures("_never_again")
 def test_random_programs_keep_their_ranks() -> None:
-    for seed in range(2000, 2040):
+    for seed in range(2000, 2016):
         case, stream = soak(seed, EVERYTHING)
         check_stream(case.state, stream, "auto", also=audit, modules=False)
 
@@ -202,8 +202,8 @@ def test_a_deletion_that_will_be_too_expensive_is_given_up_early(monkeypatch: py
     for outlook in (0.0, 1e30):
         monkeypatch.setattr(tidelog.engine.algorithms.ranks, "_outlook", lambda *_, outlook=outlook: outlook)
         kb = KnowledgeBase(CLOSURE, modules=False)
-        kb.update(add={"edge": [(node, (node + step) % 40) for node in range(40) for step in (1, 2)]})
-        change = kb.update(delete={"edge": [(node, node + 1) for node in range(15, 25)]})
+        kb.update(add={"edge": [(node, (node + step) % 24) for node in range(24) for step in (1, 2)]})
+        change = kb.update(delete={"edge": [(node, node + 1) for node in range(9, 15)]})
         audit(kb)
         checked[outlook] = change.work["checked"]
     assert checked[1e30] < checked[0.0] / 4
@@ -212,9 +212,9 @@ def test_a_deletion_that_will_be_too_expensive_is_given_up_early(monkeypatch: py
 def test_facts_that_are_about_to_spread_are_no_reason_to_give_up() -> None:
     """Their cost was counted when they looked."""
     kb = KnowledgeBase("reach(X) :- start(X). reach(Y) :- reach(X), edge(X, Y).")
-    kb.update(add={"start": [(0,)], "edge": [(0, node) for node in range(1, 20_000)]})
-    change = kb.update(delete={"edge": [(0, node) for node in range(1, 4_000)]})
-    assert change.work["overdeleted"] == 3_999
+    kb.update(add={"start": [(0,)], "edge": [(0, node) for node in range(1, 5_000)]})
+    change = kb.update(delete={"edge": [(0, node) for node in range(1, 1_000)]})
+    assert change.work["overdeleted"] == 999
     assert change.work["insertion"] == 0
     audit(kb)
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tidelog import EvaluationError, KnowledgeBase, TidelogError
+from tidelog.engine.algorithms.names import MAINTENANCE
 from tidelog.engine.update.failures import MOST_TOLD, Failures
 
 pytestmark = pytest.mark.plain
@@ -194,3 +195,20 @@ def test_failures_add_up() -> None:
     )
     assert Failures(3).summary() == "3 rule instances failed because an expression had no value"
     assert sum([Failures(1), Failures(2)]) == 3
+
+
+@pytest.mark.parametrize("maintenance", MAINTENANCE)
+def test_conditions_keep_expressions_from_failing(maintenance: str) -> None:
+    kb = KnowledgeBase(
+        """
+        part(X, Z) :- n(X), Z = 8 / X, X != 0.
+        read(T, int(T)) :- text(T), is_int(T).
+        next(T, N) :- text(T), N = int(T) + 1, is_int(T).
+        """,
+        maintenance=maintenance,
+        on_error="raise",
+    )
+    kb.update(add={"n": [(0,), (4,)], "text": [("x",), ("7",)]})
+    assert [set(kb.facts(name)) for name in ("part", "read", "next")] == [{(4, 2.0)}, {("7", 7)}, {("7", 8)}]
+    kb.update(delete={"n": [(0,), (4,)], "text": [("x",)]})
+    assert not kb.errors

@@ -1,4 +1,5 @@
-"""The aggregate functions on groups: `count sum min max avg median any all`, and witnesses of `min` and `max`.
+"""The aggregate functions on groups, and witnesses of `min` and `max`. Those that need all values at once are in
+`program.functions.aggregates`.
 
 Integers stay integers (and a sum that leaves 64 bits fails the group). Sums with floats are exactly rounded, so that
 they do not depend on the order of facts. Of `1` and `1.0`, which are equal in value, `min`, `max` and `median` take the
@@ -9,14 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
 
+from tidelog.engine.update.joins import JoinFailed, Joins
 from tidelog.machine import term_kinds as K
+from tidelog.program.functions import CallFailed
+from tidelog.program.functions.aggregates import folded, is_folded, order
+from tidelog.program.functions.moments import OPERATIONS, in_order
 from tidelog.store.relation_parts import Cells
 from tidelog.store.terms import Terms
-from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Value
+from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value
 
 Integers = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
@@ -58,6 +64,8 @@ def _exact_sum(numbers: list[int | float]) -> float:
 
 
 def _sum(values: list[Value]) -> Value:
+    if any(isinstance(value, Literal) for value in values):
+        return reduce(OPERATIONS["+"], sorted(values, key=order))
     numbers = _numbers(values)
     if any(isinstance(number, float) for number in numbers):
         return _exact_sum([float(number) for number in numbers])
@@ -69,6 +77,8 @@ def _sum(values: list[Value]) -> Value:
 
 def _in_order(values: list[Value]) -> list[Value]:
     """Values of one kind in ascending order, an integer before the float of the same value."""
+    if any(isinstance(value, Literal) for value in values):
+        return in_order(values)
     kinds = {float if type(value) is int else type(value) for value in values}
     if len(kinds) > 1 or not kinds <= {float, str, bool, IRI} or any(value != value for value in values):
         raise GroupFailed
@@ -77,6 +87,8 @@ def _in_order(values: list[Value]) -> list[Value]:
 
 def _max(values: list[Value]) -> Value:
     ordered = _in_order(values)
+    if isinstance(ordered[-1], Literal):
+        return ordered[-1]
     return next(value for value in ordered if value == ordered[-1])
 
 
@@ -109,6 +121,8 @@ def _at_once(function: str, numbers: Numbers, starts: Integers) -> list[tuple[Nu
         return [(extreme, extreme == extreme)]
     if function == "median":
         return _medians(numbers, starts, sizes)
+    if function not in ("sum", "avg"):
+        return []
     if numbers.dtype != np.int64:
         return []
     total = np.add.reduceat(numbers, starts)
@@ -133,8 +147,9 @@ def _medians(numbers: Numbers, starts: Integers, sizes: Integers) -> list[tuple[
 def _fold_long(function: str, terms: Terms, column: Cells) -> Value | None:
     """The aggregate of one group of terms; None where it has none."""
     try:
-        return _FUNCTIONS[function](terms.table.decode_column(column))
-    except GroupFailed:
+        values = terms.table.decode_column(column)
+        return folded(function, values) if is_folded(function) else _FUNCTIONS[function](values)
+    except (GroupFailed, CallFailed):
         return None
 
 
@@ -145,8 +160,8 @@ def _sizes(starts: Integers, count: int) -> Integers:
 def _without_repeats(column: Cells, starts: Integers) -> tuple[Cells, Integers]:
     """Each term of a group once."""
     group = np.repeat(np.arange(len(starts)), _sizes(starts, len(column)))
-    order = np.lexsort((column, group))
-    column, group = column[order], group[order]
+    by_group = np.lexsort((column, group))
+    column, group = column[by_group], group[by_group]
     first = np.ones(len(column), np.bool_)
     first[1:] = (column[1:] != column[:-1]) | (group[1:] != group[:-1])
     column, group = column[first], group[first]
@@ -191,27 +206,25 @@ def fold_witnesses(function: str, terms: Terms, column: Cells, witnesses: Cells,
     for place in several.tolist():
         choices = found[found[:, 0] == place, 1].astype(np.int32)
         values = terms.table.decode_column(choices)
-        result[place] = choices[min(range(len(values)), key=lambda number: _order(values[number]))]
+        result[place] = choices[min(range(len(values)), key=lambda number: order(values[number]))]
+    return result
+
+
+def fold_joins(joins: Joins, column: Cells, starts: Integers, reasons: dict[int, str]) -> Cells:
+    """The joins of groups. FAILURE where a group has none, and then its reason, by the place of the group."""
+    column, starts = _without_repeats(column, starts)
+    result = np.full(len(starts), K.FAILURE, np.int32)
+    for place, terms in enumerate(np.split(column, starts[1:]) if len(starts) else ()):
+        try:
+            result[place] = joins.of_all(terms.tolist())
+        except JoinFailed as problem:
+            reasons[place] = str(problem)
     return result
 
 
 def is_better(value: Value, other: Value, rising: bool) -> bool:
     """Whether a value comes before another one in that order, or in that for `max`."""
-    (kind, place, _), (other_kind, other_place, _) = _order(value), _order(other)
+    (kind, place, _), (other_kind, other_place, _) = order(value), order(other)
     if rising and kind == other_kind and place != other_place:
-        return _order(value) > _order(other)
-    return _order(value) < _order(other)
-
-
-def _order(value: Value) -> tuple[int, object, bool]:
-    """The place of a value in the order of all values, that of `propagation.offers`."""
-    match value:
-        case bool():
-            return 3, value, False
-        case int() | float():
-            return 0, value, isinstance(value, float)
-        case str():
-            return 1, value, False
-        case IRI():
-            return 2, value.value, False
-    return 4, (value.datatype, value.language, value.text), False
+        return order(value) > order(other)
+    return order(value) < order(other)

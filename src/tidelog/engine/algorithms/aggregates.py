@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from tidelog.engine.algorithms.aggregate_functions import Integers, fold, fold_witnesses
+from tidelog.engine.algorithms.aggregate_functions import Integers, fold, fold_joins, fold_witnesses
 from tidelog.engine.propagation.match_sets import HELD, HOLDING, Sets
 from tidelog.engine.rules.compiled import group_predicate
 from tidelog.engine.transaction.transaction import Transaction
 from tidelog.engine.update.changed_matches import changed_matches
 from tidelog.engine.update.failures import MOST_TOLD, FailedGroup
+from tidelog.engine.update.joins import Joins
 from tidelog.engine.update.match_rows import matches
-from tidelog.language.syntax import Aggregate, Atom, Expression, Term, Variable
+from tidelog.language.syntax import Aggregate, Atom, Expression, Term, Variable, joined_by
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine import term_kinds as K
@@ -172,8 +173,15 @@ class AggregateRule:
         width = len(self._group)
         rows, starts = _by_group(rows, width)
         values, failed = [], np.zeros(len(starts), np.bool_)
+        reasons: dict[int, str] = {}
         for term in self.normal.aggregates:
             column, witnesses = self._input(rows, term.argument), self._input(rows, term.witness)
+            lattice = joined_by(term.function)
+            if lattice is not None:
+                joins = Joins(self._store, transaction.runner, lattice)
+                values.append(fold_joins(joins, column, starts, reasons))
+                failed |= values[-1] == K.FAILURE
+                continue
             with self._store.hooks.using_terms():
                 terms = self._store.terms
                 if witnesses is None:
@@ -182,7 +190,8 @@ class AggregateRule:
                     values.append(fold_witnesses(term.function, terms, column, witnesses, starts))
             failed |= values[-1] == K.FAILURE
         if failed.any():
-            self._note_failed(transaction, rows[starts[failed], :width])
+            told = [reasons.get(place) for place in np.flatnonzero(failed).tolist()]
+            self._note_failed(transaction, rows[starts[failed], :width], told)
         return self._head_rows(rows[starts, :width], values)[~failed]
 
     def _input(self, rows: Cells, variable: Expression | None) -> Any:
@@ -191,14 +200,14 @@ class AggregateRule:
             return None
         return rows[:, len(self._group) + self._inputs.index(variable)]
 
-    def _note_failed(self, transaction: Transaction, groups: Cells) -> None:
-        """Count groups whose values could not be aggregated, and note the first ones."""
+    def _note_failed(self, transaction: Transaction, groups: Cells, reasons: list[str | None]) -> None:
+        """Count groups whose values could not be aggregated, and note the first ones, with reasons that are known."""
         transaction.machine[M.ERRORS] += len(groups)
         transaction.machine[M.UNAGGREGATED] += len(groups)
         shown = ", ".join(map(str, self.normal.aggregates))
-        for row in groups[:MOST_TOLD].tolist():
+        for row, known in zip(groups[:MOST_TOLD].tolist(), reasons, strict=False):
             group = dict(zip(self._group, row, strict=True))
-            reason = f"the values of the group cannot be aggregated by {shown}"
+            reason = known or f"the values of the group cannot be aggregated by {shown}"
             transaction.failed_groups.append(FailedGroup(self.number, group, reason))
 
     def _head_rows(self, groups: Cells, values: list[Cells]) -> Cells:

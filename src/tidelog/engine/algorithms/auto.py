@@ -27,9 +27,6 @@ PATIENCE = 1.25
 # the patience must do, since materialising again also restores the ranks.
 PROOF_COST = 3 * 60
 LEAST_PATIENCE = 1_000
-# A deletion is expensive if it takes more candidates than this (0.3 ms), plus so many for each fact that it removes,
-# some eight times the usual number: it is hard to find what keeps the other facts, as it is where they form cycles.
-EXPENSIVE, EXPENSIVE_FOR_EACH = 50_000, 5_000
 # From this share of lost input on, deletion costs more than starting from what is left.
 LOST_SHARE = 0.5
 LEAST_LOSS = 100
@@ -133,7 +130,7 @@ def delete_or_recompute(task: Task) -> None:
         else:
             backward_forward(task, patience // PROOF_COST)
     except OutOfPatience:
-        _note_cycles(task, patience, _start_over(task, losses))
+        _start_over(task, losses)
 
 
 def _delete_by_ranks(task: Task, patience: int, lost: int) -> None:
@@ -155,13 +152,12 @@ def _delete_by_ranks(task: Task, patience: int, lost: int) -> None:
         came_back = now["rederivation"] - work["rederivation"]
         went = now["overdeleted"] - work["overdeleted"] - came_back
         costs.learn_going(lost, went)
-        _note_cycles(task, spent, went)
 
 
 def _start_over(task: Task, losses: list[Loss]) -> int:
     """Materialise a component again, and learn from what that takes and leaves; how many facts fewer it has now."""
     lost = sum(loss.gone for loss in losses)
-    facts = sum(map(len, task.relations))
+    facts = task.fact_count()
     share_left = max(0.0, 1 - task.node.costs.of_going(lost) / max(1, facts))
     stays = share_left > 0.5 and most_stays(task, losses)
     before = task.runner.candidates
@@ -174,14 +170,8 @@ def _start_over(task: Task, losses: list[Loss]) -> int:
 
 def learn_effort(task: Task, before: int) -> int:
     """Note what it took to materialise a component, after so many candidates; how many facts it has."""
-    facts = sum(map(len, task.relations))
+    facts = task.fact_count()
     if facts:
         dense = all(relation.bits.dense for relation in task.relations)
         task.node.costs.learn_materialising(facts, task.runner.candidates - before, dense)
     return facts
-
-
-def _note_cycles(task: Task, spent: int, went: int) -> None:
-    """Where a deletion was expensive, the closures of a component are to get cores."""
-    if spent > EXPENSIVE + EXPENSIVE_FOR_EACH * went:
-        task.transaction.cyclic += task.node.predicates

@@ -58,6 +58,9 @@ Integers = npt.NDArray[np.int64]
 # How often ranks are mended in one update before they are given up.
 MOST_MENDINGS = 4
 
+# From so many offers on, they are settled key by key.
+ASIDE_FROM = 1000
+
 
 def keep_best_values(task: Task, afresh: bool) -> None:
     """Maintain a component, or materialise it afresh."""
@@ -87,7 +90,7 @@ def _prepare(task: Task) -> None:
         relation.mark_unclean()
         relation.bits.forget()
         lattice = task.node.lattices.get(relation.name)
-        relation.fields[R.BEST] = 0
+        relation.fields[R.BEST] = relation.fields[R.DRAFTS] = 0
         if lattice is not None:
             _describe(relation, lattice)
         deleted = task.explicit.deleted[relation.number]
@@ -102,6 +105,7 @@ def _describe(relation: Relation, lattice: Lattice) -> None:
     falling = R.BEST_FALLS_OF_BOOLEANS if lattice.booleans else R.BEST_FALLS
     relation.fields[R.BEST] = rising if lattice.direction == RISES else falling
     relation.fields[R.VALUE] = 4 * lattice.column
+    relation.fields[R.DRAFTS] = relation.is_new()
     relation.fields[R.WITNESS] = -1 if lattice.witness is None else 4 * lattice.witness
 
 
@@ -155,6 +159,7 @@ def _offer_facts(task: Task, relation: Relation, facts: Cells) -> None:
 
 def _settle(task: Task) -> None:
     if task.lists.count(L.OFFERS):
+        _put_aside(task)
         task.transaction.growth.begin(OFFER)
         CREATED_IN_ROUND.install(task.machine)
         task.lists.reserve(L.SPREADING, 1)
@@ -162,6 +167,25 @@ def _settle(task: Task) -> None:
         task.runner.run(settle_offers, *task.round_table(deleting=False).arguments(), since)
         if not task.has_ranks_left:
             task.note_ranked(False)
+
+
+def _put_aside(task: Task) -> None:
+    """Where there are many offers, and rules carry a key along, let them be settled key by key: what is looked up then
+    are the groups of one key, which the caches hold, and the heap stays small.
+    """
+    task.lists.clear(L.ASIDE)
+    offers = task.lists.entries(L.OFFERS).reshape(-1, 2)
+    columns = task.node.carried_columns() if len(offers) >= ASIDE_FROM else None
+    if columns is None:
+        return
+    numbers, facts = offers[:, 1] >> 32, offers[:, 1] & 0xFFFFFFFF
+    keys = np.empty(len(offers), np.int64)
+    for relation in task.relations:
+        own = numbers == relation.number
+        keys[own] = relation.cells[facts[own], columns[relation.name]]
+    aside = np.column_stack((keys, offers))[np.argsort(keys, kind="stable")]
+    task.lists.fill(L.ASIDE, aside.ravel())
+    task.lists.clear(L.OFFERS)
 
 
 def _mend_ranks(task: Task) -> None:
@@ -182,6 +206,7 @@ def _overdelete_replaced(task: Task) -> int:
     """
     numbers = task.lists.entries(L.REPLACED) >> 32
     for relation in task.relations:
+        relation.fields[R.DRAFTS] = 0
         relation.queues.reserve(int(np.count_nonzero(numbers == relation.number)))
     queue_replaced(task.machine)
     replaced = sum(relation.queues.waiting for relation in task.relations)

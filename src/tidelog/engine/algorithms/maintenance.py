@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import NamedTuple
 
 from tidelog.engine.algorithms import auto
@@ -15,10 +15,11 @@ from tidelog.engine.algorithms.counting import count, recount
 from tidelog.engine.algorithms.counting_trace import count_by_trace
 from tidelog.engine.algorithms.delete_rederive import delete_and_rederive
 from tidelog.engine.algorithms.insertion import recompute
+from tidelog.engine.algorithms.kept_joins import keep_joins
 from tidelog.engine.algorithms.names import MAINTENANCE, Maintenance
 from tidelog.engine.marking.marking import ALL_MARKS, EXPLICIT_MARKS
-from tidelog.engine.rules.compiled import AUXILIARY, CompiledRule, Node
-from tidelog.engine.rules.policy import Counted, CountedRules, Counters
+from tidelog.engine.rules.compiled import CompiledRule, Node
+from tidelog.engine.rules.policy import NO_COUNTER, Counted, CountedRules, Counters
 from tidelog.engine.transaction.task import Task
 from tidelog.engine.transaction.transaction import Transaction
 from tidelog.engine.update.deltas import Explicit, RuleChange
@@ -68,6 +69,8 @@ def _counted(rule: CompiledRule, task: Task) -> Counted:
 
 def kept_in(node: Node | Component, predicate: str) -> Hashable:
     """What `Relation.kept` is for a predicate of a component."""
+    if isinstance(node, Node) and node.shape is not None:
+        return node.shape
     return (node.predicates, node.lattices.get(predicate)) if node.lattices else None
 
 
@@ -81,6 +84,16 @@ def note_kept(transaction: Transaction, node: Node) -> bool:
             changed = changed or relation.count > 0
             transaction.undo.note_kept(relation, kept)
     return changed
+
+
+def note_shape(transaction: Transaction, node: Node) -> bool:
+    """Whether the other rules of a recursion stand beside other closures than before, so that all of it has to be
+    materialised afresh.
+    """
+    changed = [relation for relation in node.relations if relation.kept != node.shape]
+    for relation in changed:
+        transaction.undo.note_kept(relation, node.shape)
+    return bool(changed)
 
 
 class ComponentMaintenance:
@@ -105,6 +118,11 @@ class ComponentMaintenance:
         """Let a component follow what changed below it, in E and in its rules; or materialise it afresh."""
         transaction.runner.computes = node.computes or any(rule.normal.computes for rule in rules.removed)
         afresh = note_kept(transaction, node) or afresh
+        if any(lattice.join is not None for lattice in node.lattices.values()):
+            task = Task(transaction, node, explicit, rules, Counters.RANKS)
+            keep_joins(task, afresh)
+            self._note_counters(task)
+            return
         if node.lattices:
             self._keep_best(Task(transaction, node, explicit, rules, Counters.RANKS), afresh)
             return
@@ -128,6 +146,28 @@ class ComponentMaintenance:
             if all_is_new:
                 auto.learn_effort(task, before)
 
+    def task_beside_closures(
+        self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, afresh: bool
+    ) -> Task:
+        """The task of a recursion's other rules, which exchange what they derive with its closures. They are maintained
+        alike under every name, with ranks, and with counters of what is derived from below.
+        """
+        transaction.runner.computes = node.computes or any(rule.normal.computes for rule in rules.removed)
+        transaction.marking.pass_on(0)
+        task = Task(transaction, node, explicit, rules, Counters.NON_RECURSIVE)
+        for relation in node.relations:
+            relation.add_counters()
+        if afresh:
+            self._note_counters(task)
+        else:
+            self._prepare_counters(task)
+        return task
+
+    def leave_uncounted(self, rules: Iterable[int]) -> None:
+        """Plug-ins derive what follows from these rules, and do not say how often."""
+        for number in rules:
+            self.counted.count(number, Counted(NO_COUNTER))
+
     def _keep_best(self, task: Task, afresh: bool) -> None:
         """Maintain a component in which `min` or `max` is part of the recursion."""
         before, all_is_new = task.runner.candidates, all(relation.is_new() for relation in task.relations)
@@ -139,24 +179,19 @@ class ComponentMaintenance:
     def _prepare_counters(self, task: Task) -> None:
         """Let the counters of a component be those that its algorithm keeps, as of before the update."""
         node, rules = task.node, task.rules
-        if node.keeps_count_alone or (node.counted == self.counted.version and not rules.removed):
+        if node.counted == self.counted.version and not rules.removed:
             return  # Nothing has changed since the last time.
         if task.counters is not Counters.NONE:
             before = [rule for rule in node.rules if rule.number not in rules.added_numbers]
             before.extend(rules.removed)
-            if any(self._is_counted_otherwise(rule, task) for rule in before):
+            if any(self.counted.get(rule.number) != _counted(rule, task) for rule in before):
                 if task.counters is Counters.LEVELS:
                     task.note_ranked(False)  # They are found again when the component is next maintained.
                 else:
                     recount(task, before)
         self._note_counters(task)
 
-    def _is_counted_otherwise(self, rule: CompiledRule, task: Task) -> bool:
-        """An auxiliary rule is counted from when there is something to count for it."""
-        return rule.number != AUXILIARY and self.counted.get(rule.number) != _counted(rule, task)
-
     def _note_counters(self, task: Task) -> None:
         for rule in task.node.rules:
-            if rule.number != AUXILIARY:
-                self.counted.count(rule.number, _counted(rule, task))
+            self.counted.count(rule.number, _counted(rule, task))
         task.node.counted = self.counted.version

@@ -1,5 +1,6 @@
-"""Closure modules in maintenance (Modular Materialisation): components that are closures, and cores of closures.
+"""Modules in maintenance (Modular Materialisation): closures and plug-ins, alone and inside a larger recursion.
 
-Knows: which components are closures, their bases, and what an update changes in their pairs. Must not know: how a
-closure answers (`tidelog.closures`), algorithms for other components, streams, values, files.
+Knows: which closures there are, their bases, and what an update changes in their pairs; which plug-ins there are, and
+what they are given. Must not know: how a closure answers (`tidelog.closures`), algorithms for other components,
+streams, files.
 """

@@ -25,6 +25,7 @@ from tidelog.store.relation_parts import Cells
 from tidelog.store.store import Store
 
 BASE = "#base"
+FED = "#fed"  # for edges that other rules of the same recursion derive
 
 
 def relation_name(kind: str, predicate: str, module: Module) -> str:
@@ -37,15 +38,10 @@ def relation_name(kind: str, predicate: str, module: Module) -> str:
 class ClosureBase:
     """The base of one module, under one set of rules."""
 
-    def __init__(self, store: Store, module: Module, rules: dict[int, Rule], kind: str, shares_rules: bool) -> None:
-        """`kind` is the first part of the names of its relations; with `shares_rules`, its rules also derive into the
-        relations of their own predicates.
-        """
+    def __init__(self, store: Store, module: Module, rules: dict[int, Rule]) -> None:
         self._store = store
         self.module = module
         self.rules = rules
-        self._kind = kind
-        self._shares_rules = shares_rules
         self._nodes: tuple[Node, ...] | None = None
 
     @property
@@ -59,7 +55,7 @@ class ClosureBase:
         return self.module.base or self._name(self.module.predicate)
 
     def _name(self, predicate: str) -> str:
-        return relation_name(self._kind, predicate, self.module)
+        return relation_name(BASE, predicate, self.module)
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -76,9 +72,7 @@ class ClosureBase:
             copy = self.rules[twin.copy]
             rules[copy.head.predicate].append(self._rule(twin.copy, copy, twin.predicate))
         for predicate in reversed(rules):
-            node = Node(self._store, (predicate,), [self._relation(predicate)], rules[predicate])
-            node.keeps_count_alone = self._shares_rules
-            yield node
+            yield Node(self._store, (predicate,), [self._relation(predicate)], rules[predicate])
 
     def _feeding(self) -> dict[int, Rule]:
         """All rules but those that the module stands for."""

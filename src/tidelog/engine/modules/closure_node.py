@@ -4,11 +4,14 @@ A component whose recursion is a closure splits in two. Below lies its base (`cl
 data structure (`closures`) that takes the changes of the base and answers for all pairs. Rules that read the predicate
 see it as a relation whose records are just the pairs that changed in the update in work; they are listed only if such a
 rule asks. Predicates that are twins (`program.twins`) all show the one closure.
+
+A closure inside a larger recursion is *fed*: rules of that recursion derive more edges for it, into a relation for each
+of its predicates. `closure_module` lets it take part in the exchange of the recursion (`exchange`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 from weakref import WeakSet
 
@@ -18,8 +21,10 @@ from tidelog.closures.closed_graph import NO_EDGES, Watch, watch_nothing
 from tidelog.closures.closure import Closure, ReadableClosure
 from tidelog.closures.directed import DirectedGraph
 from tidelog.closures.edges import Edges
+from tidelog.closures.history import ClosureChange
+from tidelog.closures.layers import LayeredClosure
 from tidelog.closures.symmetric import SymmetricGraph
-from tidelog.engine.modules.closure_base import BASE, ClosureBase
+from tidelog.engine.modules.closure_base import FED, ClosureBase, relation_name
 from tidelog.engine.rules.compiled import Node
 from tidelog.engine.transaction.task import explicit_rows
 from tidelog.engine.transaction.transaction import Transaction
@@ -40,7 +45,14 @@ NO_PAIRS: Cells = np.empty((0, 2), np.int32)
 
 
 class ModuleUnfit(Exception):
-    """An update that a closure module cannot take: the predicate it names must go back to the general algorithms."""
+    """An update that closure modules cannot take, or not well: the predicates it names must go back to the general
+    algorithms.
+    """
+
+
+def fed_name(predicate: str, module: Module) -> str:
+    """The name of the relation into which other rules of a recursion derive edges of a closure."""
+    return relation_name(FED, predicate, module)
 
 
 class Member(NamedTuple):
@@ -61,35 +73,47 @@ def _yield(module: Module) -> tuple[Kind, Diagonal, bool]:
 class ClosureNode:
     """A component that is a closure: its base, and the structure on top."""
 
-    def __init__(self, store: Store, module: Module, rules: dict[int, Rule]) -> None:
+    def __init__(self, store: Store, module: Module, rules: dict[int, Rule], fed: Collection[str] = ()) -> None:
+        """`fed` are the predicates for which rules of the same recursion derive edges, beside the module."""
         self._store = store
         self.base = self._base_of(module, rules)
+        self.fed = frozenset(fed)
         turned = {module.predicate: False, **{twin.predicate: twin.turned for twin in module.twins}}
-        self._by_predicate = {name: Member(self._shown_in(name), turned[name]) for name in module.predicates}
+        self._by_predicate = {name: Member(store.relation(name, 2), turned[name]) for name in module.predicates}
         self.members = tuple(self._by_predicate.values())
         self.relation = self.members[0].relation  # that of the leader
-        self._known_to_programs = sum(not member.relation.name.startswith("#") for member in self.members)
-        self.closure = self._empty_closure()
+        self.layers = self._empty_layers()
         self._unread: WeakSet[Rows] = WeakSet()  # those of the last change that are still referred to
         # What the update in work does: whether the closure begins, the pairs of before where it replaces records or
-        # another closure, the closure and the base of before where it follows other rules, and whether it has changed.
+        # another closure, and the closure, the base and what was fed before where it follows other rules.
         self.begins = False
         self._former: dict[str, Pairs] = {}
-        self._before: tuple[Closure, ClosureBase] | None = None
-        self._applied = False
+        self._before: tuple[LayeredClosure, ClosureBase, frozenset[str]] | None = None
 
     def _base_of(self, module: Module, rules: dict[int, Rule]) -> ClosureBase:
-        return ClosureBase(self._store, module, rules, BASE, shares_rules=False)
+        return ClosureBase(self._store, module, rules)
 
-    def _shown_in(self, predicate: str) -> Relation:
-        """The relation that shows the closure under the name of a predicate."""
-        return self._store.relation(predicate, 2)
+    def _empty_layers(self) -> LayeredClosure:
+        return LayeredClosure(self._empty_closure)
 
     def _empty_closure(self) -> Closure:
         kind = SymmetricGraph if self.module.kind is Kind.SYMMETRIC_TRANSITIVE else DirectedGraph
         graph = kind("closure" if self.module.diagonal is Diagonal.CLOSURE else "given")
         graph.pause = lambda: self._store.hooks.between_pieces()
         return Closure(graph)
+
+    @property
+    def closure(self) -> Closure:
+        """The closure of all edges."""
+        return self.layers.shown
+
+    def fed_relation(self, predicate: str) -> Relation:
+        """Where rules of the same recursion derive edges, each as a pair of the predicate."""
+        return self._store.relation(fed_name(predicate, self.module), 2)
+
+    def fed_members(self) -> Iterator[tuple[Relation, bool]]:
+        """The relations of fed edges, each with whether its pairs lie the other way round."""
+        return ((self.fed_relation(name), self._by_predicate[name].turned) for name in sorted(self.fed))
 
     @property
     def module(self) -> Module:
@@ -112,8 +136,8 @@ class ClosureNode:
         """What each predicate showed before the update in work, to be asked at each pause anew; nothing where its
         records tell that.
         """
-        closure = self.closure if self._before is None else self._before[0]
-        former = None if self.begins else closure.former()
+        layers = self.layers if self._before is None else self._before[0]
+        former = None if self.begins else layers.former()
         return {} if former is None else {member.relation.name: member.view_of(former) for member in self.members}
 
     @property
@@ -131,6 +155,11 @@ class ClosureNode:
         """Become the contents of all relations."""
         for member in self.members:
             member.relation.become_closure(member.view_of(self.closure))
+
+    def show_again(self) -> None:
+        """What is shown may be another layer from now on; records stay."""
+        for member in self.members:
+            member.relation.see_closure(member.view_of(self.closure))
 
     # --- beginning and ending -----------------------------------------------------------------------------------------
 
@@ -161,9 +190,9 @@ class ClosureNode:
         """Become the contents of the relations, with the pairs that follow from the base as it is now."""
         edges = self.base.edges(self.base.rows())
         if len(edges[0]):
-            self.closure.apply(NO_EDGES, edges, watch)
+            self.layers.add_safe(edges, watch)
         # What it takes the place of is not what it was before that.
-        self.closure.forget()
+        self.layers.forget()
         # Last, since records are emptied: whatever failed before has changed nothing.
         for member in self.members:
             member.relation.was_empty = True
@@ -174,6 +203,10 @@ class ClosureNode:
         if self.base.is_unfit(self.base.rows()):
             raise StorageError(f"`{self.module.predicate}` was saved as a closure, and with floats it is none")
         self.take_over()
+        for relation, turned in self.fed_members():
+            self.layers.add_more(self.layers.needed(self.fed_edges(relation.rows(), turned)), watch_nothing)
+            self.layers.forget()
+        self.show_again()
 
     def hand_back(self, explicit_only: bool, check_limits: CheckLimits) -> None:
         """Put the pairs into records again, as they are between two updates; or the explicit ones alone."""
@@ -209,6 +242,11 @@ class ClosureNode:
     def retire(self) -> None:
         """The closure has ended for good."""
         self.base.retire()
+        self.retire_fed(self.fed)
+
+    def retire_fed(self, predicates: Iterable[str]) -> None:
+        for predicate in predicates:
+            self._store.retire(self.fed_relation(predicate))
 
     # --- other rules --------------------------------------------------------------------------------------------------
 
@@ -220,15 +258,27 @@ class ClosureNode:
     def can_follow(self, module: Module) -> bool:
         """Whether a module has the same base."""
         ours = self.module
-        return (module.base, module.inverse, module.twins) == (ours.base, ours.inverse, ours.twins)
+        return (module.base, module.inverse, module.linear, module.twins) == (
+            *(ours.base, ours.inverse, ours.linear, ours.twins),
+        )
 
-    def follow_rules(self, module: Module, rules: dict[int, Rule]) -> None:
-        """Other rules feed the base from now on. Where the module is another one, so is the closure on top."""
-        self._before = self.closure, self.base
-        self.base = self._base_of(module, rules)
-        if _yield(module) != _yield(self._before[1].module):
-            self._former = {member.relation.name: ClosurePairs(self.closure, member.turned) for member in self.members}
-            self.closure = self._empty_closure()
+    def follow_rules(self, module: Module, rules: dict[int, Rule], fed: Collection[str]) -> None:
+        """Other rules feed the base from now on, or the closure itself. Where the module is another one, so is the
+        closure on top.
+        """
+        self._before = self.layers, self.base, self.fed
+        self.base, self.fed = self._base_of(module, rules), frozenset(fed)
+        if _yield(module) != _yield(self._before[1].module) or self.fed != self._before[2]:
+            self.start_over()
+
+    def start_over(self) -> None:
+        """Let the closure be built from the whole of its base, beside what it was."""
+        if self.begins or self._former:
+            return
+        if self._before is None:
+            self._before = self.layers, self.base, self.fed
+        self._former = {member.relation.name: ClosurePairs(self.closure, member.turned) for member in self.members}
+        self.layers = self._empty_layers()
 
     def base_change(self, node: Node) -> RuleChange:
         """How the update in work changes the rules of a component of the base."""
@@ -238,24 +288,40 @@ class ClosureNode:
 
     # --- updates ------------------------------------------------------------------------------------------------------
 
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the update in work builds the closure from the whole of its base."""
+        return self.begins or bool(self._former)
+
     def maintain(self, transaction: Transaction) -> dict[str, Delta]:
         """Take the change of the base into the closure, or begin from the whole of the base; what that changed."""
+        if self.is_replaced:
+            self.replace(transaction)
+            return self.compared(transaction)
+        gone, come = self.changed_edges(transaction)
+        return self._apply(transaction, gone, come) if len(gone[0]) or len(come[0]) else {}
+
+    def changed_edges(self, transaction: Transaction) -> tuple[Edges, Edges]:
+        """The edges that the base has lost and won."""
         delta = transaction.deltas.get(self.base.predicate)
-        if self.begins or self._former:
-            return self._replace(transaction, delta)
         if not delta:
-            return {}
+            return NO_EDGES, NO_EDGES
         gone, come = self.base.rows(delta.removed), self.base.rows(delta.added)
-        self._refuse_unfit(come)
-        return self._apply(transaction, self.base.edges(gone), self.base.edges(come))
+        self.refuse_unfit(come)
+        return self.base.edges(gone), self.base.edges(come)
+
+    def fed_edges(self, rows: Cells, turned: bool) -> Edges:
+        """Rows of a relation of fed edges as edges of the closure."""
+        self.refuse_unfit(rows)
+        return self.base.edges(rows[:, ::-1] if turned else rows)
 
     def _apply(self, transaction: Transaction, gone: Edges, come: Edges) -> dict[str, Delta]:
         """Take edges out of the closure and into it; how that changed what each relation shows."""
-        self._read_unread()
-        for member in self.members:
-            member.relation.was_empty = len(self.closure) == 0
-        change = self.closure.apply(gone, come, self._watch(transaction, 0))
-        self._applied = True
+        self.begin_change()
+        return self.deltas_of(self.layers.replace(gone, come, self.watch(transaction)), transaction)
+
+    def deltas_of(self, change: ClosureChange, transaction: Transaction) -> dict[str, Delta]:
+        """How the only change of the closure in an update changed what each relation shows; they have no records."""
         lost, won = (pair_sets.changed(change, appeared, self._store.readers) for appeared in (False, True))
         self._unread = WeakSet((lost.rows, won.rows))
         check_limits = transaction.runner.check_limits
@@ -266,25 +332,35 @@ class ClosureNode:
             for member in self.members
         }
 
-    def _watch(self, transaction: Transaction, counted: int) -> Watch:
+    def begin_change(self) -> None:
+        """The closure is about to change for the first time in an update."""
+        self._read_unread()
+        for member in self.members:
+            member.relation.was_empty = len(self.closure) == 0
+
+    def watch(self, transaction: Transaction, counted: int = 0) -> Watch:
         """The limits of an update, for a change of the closure. All pairs but those that are counted already are facts
         of each predicate that programs know.
         """
         # The step of the recursion has the longest body of the rules that the closure stands for.
         step = max(self.module.rules, key=lambda number: len(self.rules[number].body))
         check_limits = transaction.runner.check_limits
-        return lambda more: check_limits(max(0, more - counted) * self._known_to_programs, step)
+        return lambda more: check_limits(max(0, more - counted) * len(self.members), step)
 
-    def _replace(self, transaction: Transaction, delta: Delta | None) -> dict[str, Delta]:
-        """Build the closure from its base, and tell by what it differs from what was there."""
+    def replace(self, transaction: Transaction) -> None:
+        """Build the closure from its base."""
         if self.begins:
             # The marks in these records go with them; those of explicit facts are now in the base.
             for member in self.members:
                 records = transaction.undo.set_aside(member.relation)
                 self._former.setdefault(member.relation.name, StoredPairs(records.rows(F.IN)))
-        self._refuse_unfit(self.base.rows())
+        self.refuse_unfit(self.base.rows())
         self._read_unread()
-        self.take_over(self._watch(transaction, len(self.relation)))
+        self.take_over(self.watch(transaction, len(self.relation)))
+
+    def compared(self, transaction: Transaction) -> dict[str, Delta]:
+        """By what the closure, which was built anew, differs from what was there."""
+        delta = transaction.deltas.get(self.base.predicate)
         deltas, check_limits = {}, transaction.runner.check_limits
         for member in self.members:
             former, present = self._former[member.relation.name], ClosurePairs(self.closure, member.turned)
@@ -296,7 +372,7 @@ class ClosureNode:
         return deltas
 
     def _count_common(self, transaction: Transaction, former: Pairs, present: Pairs, delta: Delta | None) -> int:
-        if self._before is not None:
+        if self._before is not None and not self.fed and not self._before[2]:
             module, before = self.module, self._before[1].module
             if pair_sets.is_within(before, module) and not (delta and delta.gone.count):
                 return len(former)
@@ -312,33 +388,42 @@ class ClosureNode:
             if rows.count <= lazy_rows.LAZY_FROM:
                 rows.read()
 
-    def _refuse_unfit(self, rows: Cells) -> None:
+    def refuse_unfit(self, rows: Cells) -> None:
         if self.base.is_unfit(rows):
             raise ModuleUnfit(self.module.predicate)
 
     def roll_back(self) -> None:
         """Be again what the node was before the update."""
         if self._before is not None:
-            before, self.base = self._before
-            if self._former:
-                self.closure = before
-                self._show()
-        if self._applied:
+            before, self.base, self.fed = self._before
+            self.layers = before
+        if not self.begins:
             # The rows of this update are not needed. Those of an earlier one have been read, or are found again.
             self._unread.clear()
-            try:
-                self.closure.undo()
-            except MemoryError:
-                # Build the closure anew from its base, which is as before already.
-                self.closure = self._empty_closure()
-                self.take_over()
+            self._take_back()
         self.end_update()
         # Plans that the failed update made may refer to relations that are gone.
         self.base.forget_plans()
 
+    def _take_back(self) -> None:
+        """Be again what the closure was."""
+        try:
+            self.layers.undo()
+            self._show()
+        except MemoryError:
+            # Build the closure anew from its base, which is as before already.
+            self.layers = self._empty_layers()
+            self.restore()
+
     def end_update(self) -> None:
         for member in self.members:
             member.relation.clear()
-        self.closure.forget()
-        self.begins = self._applied = False
+        self.layers.forget()
+        self.begins = False
         self._former, self._before = {}, None
+
+    def commit(self) -> None:
+        """The update is done."""
+        if self._before is not None:
+            self.retire_fed(self._before[2] - self.fed)
+        self.end_update()

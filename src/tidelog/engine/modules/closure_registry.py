@@ -1,40 +1,36 @@
-"""Which components are closures, and how they become and cease to be (Modular, section 4: nothing outside knows which
-they are).
+"""Which closures there are, and how they begin and end (Modular, section 4: nothing outside knows which they are).
 
-A component is maintained as a closure while all of its recursion is one module that `program.modules` recognises; it
-has several predicates where these are twins. Rules come and go, and each way from one state to another costs about as
-much as it changes: a closure becomes another closure over the same base; records become a closure, whose base is filled
-from their explicit facts and its rules, so that the pairs are never derived one by one; and before an update that
-leaves no module, the pairs are put into records. What was there before is kept until the update commits, and put back
-if it fails.
-
-Closures that are only a part of their component's recursion are the subject of `engine.modules.cores`; both are kept in
-a `Registry`.
+A component has a closure for each module that `program.modules` recognises in its recursion: one that is all of it, or
+any number beside other rules, which then exchange what they derive with them (`exchange`). A closure has several
+predicates where these are twins. Rules come and go, and each way from one state to another costs about as much as it
+changes: a closure becomes another closure over the same base; records become a closure, whose base is filled from their
+explicit facts and its rules, so that the pairs are never derived one by one; and before an update that leaves no
+module, the pairs are put into records. What was there before is kept until the update commits, and put back if it
+fails.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol
 
 from tidelog.closures.closure import ReadableClosure
 from tidelog.engine.algorithms.maintenance import ComponentMaintenance
 from tidelog.engine.modules.closure_base import ClosureBase
 from tidelog.engine.modules.closure_node import ClosureNode, ModuleUnfit
+from tidelog.engine.modules.plugin_registry import Plugins
 from tidelog.engine.transaction.task import apply_explicit
 from tidelog.engine.transaction.transaction import Transaction
 from tidelog.engine.update.deltas import Request
 from tidelog.engine.update.pair_sets import CheckLimits, ClosurePairs
 from tidelog.errors import StorageError
 from tidelog.language.syntax import Rule
-from tidelog.program.graph import RuleGraph
+from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.lattices import aggregates
-from tidelog.program.modules import Module, recognise_whole
+from tidelog.program.modules import Module, recognise_modules
 from tidelog.runtime import signals as interrupts
 from tidelog.store.store import Store
-
-N = TypeVar("N", bound=ClosureNode)
 
 
 class Host(Protocol):
@@ -43,55 +39,63 @@ class Host(Protocol):
     store: Store
     graph: RuleGraph
     maintenance: ComponentMaintenance
+    plugins: Plugins
 
     def forget_plans(self, predicate: str) -> None:
         """The facts of a predicate have moved: plan again what reads or derives it."""
 
 
-class Registry(Generic[N]):
-    """Closures by predicate, of which twins share one, and what the update in work does to them."""
+class Closures:
+    """The closures of an engine by predicate, of which twins share one, and what the update in work does to them."""
 
     def __init__(self, engine: Host, enabled: bool) -> None:
         self._engine = engine
         self._enabled = enabled
-        self._nodes: dict[str, N] = {}
+        self._nodes: dict[str, ClosureNode] = {}
         # What the update in work did.
-        self._begun: list[N] = []
-        self._followed: list[N] = []
-        self._ended: list[N] = []
-        self._maintained: list[N] = []
-        self._of_others: list[N] = []  # maintained by updates that are paused
+        self._begun: list[ClosureNode] = []
+        self._followed: list[ClosureNode] = []
+        self._ended: list[ClosureNode] = []
+        self._maintained: list[ClosureNode] = []
+        self._of_others: list[ClosureNode] = []  # maintained by updates that are paused
         self.ended: dict[str, None] = {}  # the predicates that had a closure here until the update in work
+        # Closures that ended in the update in work, and whose pairs did not become records.
+        self._virtual: dict[str, ClosureNode] = {}
+        # Predicates that met facts which their modules cannot take, and those that did so in the update in work.
+        self._unfit: set[str] = set()
+        self._given_up: list[str] = []
 
-    def each(self) -> Iterable[N]:
+    def each(self) -> Iterable[ClosureNode]:
         return dict.fromkeys(self._nodes.values())
 
-    def of(self, predicates: Iterable[str]) -> list[N]:
+    def of(self, predicates: Iterable[str]) -> list[ClosureNode]:
         """The closures of some predicates."""
         return list(dict.fromkeys(self._nodes[name] for name in predicates if name in self._nodes))
 
     @property
     def bases(self) -> Iterator[str]:
         """The relations that hold what closures start from."""
-        return (base.relations[0].name for node in self.each() for base in node.base.nodes)
+        for node in self.each():
+            yield from (base.relations[0].name for base in node.base.nodes)
+            yield from (relation.name for relation, _ in node.fed_members())
 
     def forget_plans(self) -> None:
         """The code has moved."""
         for node in self.each():
             node.base.forget_plans()
 
-    def _add(self, node: N) -> None:
+    def _add(self, node: ClosureNode) -> None:
         self._nodes.update(dict.fromkeys(node.module.predicates, node))
 
-    def _remove(self, node: N) -> None:
+    def _remove(self, node: ClosureNode) -> None:
         for predicate in node.module.predicates:
             del self._nodes[predicate]
 
-    def _begin(self, node: N) -> None:
+    def _begin(self, node: ClosureNode) -> None:
         self._add(node)
         self._begun.append(node)
 
-    def _end(self, node: N) -> None:
+    def _end(self, node: ClosureNode) -> None:
         self._remove(node)
         self._ended.append(node)
         self.ended.update(dict.fromkeys(node.module.predicates))
@@ -102,21 +106,26 @@ class Registry(Generic[N]):
     def apart(self) -> Iterator[None]:
         """For an update of facts that overtakes the one in work: what it maintains is kept apart."""
         outer = self._begun, self._followed, self._ended, self._maintained, self._of_others, self.ended
-        self._of_others = [*self._of_others, *self._maintained, *self._followed]
+        self._of_others = [*self._of_others, *self._ended, *self._maintained, *self._followed]
         self._begun, self._followed, self._ended, self._maintained, self.ended = [], [], [], [], {}
         try:
             yield
         finally:
             self._begun, self._followed, self._ended, self._maintained, self._of_others, self.ended = outer
 
-    def maintain(self, transaction: Transaction, node: N, request: Request) -> None:
+    def maintain(self, transaction: Transaction, node: ClosureNode, request: Request) -> None:
         """Bring the base of a closure up to date, as any component; then the closure itself."""
-        self._maintained.append(node)
-        self._maintain_base(transaction, node, request)
+        self.maintain_base(transaction, node, request)
         deltas = node.maintain(transaction)
         transaction.deltas.update((predicate, delta) for predicate, delta in deltas.items() if delta)
 
-    def _maintain_base(self, transaction: Transaction, node: N, request: Request) -> None:
+    def maintain_base(self, transaction: Transaction, node: ClosureNode, request: Request) -> None:
+        """Bring the base of a closure up to date, as any component."""
+        if node.module.needs_no_explicit_facts and any(
+            len(request.add.get(name, ())) for name in node.module.predicates
+        ):
+            raise ModuleUnfit(node.module.predicate)
+        self._maintained.append(node)
         for base in node.base.nodes:
             asked = request
             if node.begins:
@@ -133,13 +142,14 @@ class Registry(Generic[N]):
 
     def commit(self) -> None:
         for node in dict.fromkeys((*self._maintained, *self._followed)):
-            node.end_update()
+            node.commit()
         for node in self._ended:
             node.retire()
         self._end_update()
 
     def roll_back(self) -> None:
         """Closures that the failed update began are none; the others are as before it."""
+        self._unfit.difference_update(self._given_up)
         for node in self._begun:
             self._remove(node)
         for node in dict.fromkeys((*self._maintained, *self._followed)):
@@ -154,17 +164,8 @@ class Registry(Generic[N]):
         for nodes in (self._begun, self._followed, self._ended, self._maintained):
             nodes.clear()
         self.ended.clear()
-
-
-class Closures(Registry[ClosureNode]):
-    """The components of an engine that are closures."""
-
-    def __init__(self, engine: Host, enabled: bool) -> None:
-        super().__init__(engine, enabled)
-        self._unfit: set[str] = set()
-        self._given_up: list[str] = []  # those that became unfit in the update in work
-        # Closures that ended in the update in work, and whose pairs did not become records.
-        self._virtual: dict[str, ClosureNode] = {}
+        self._virtual.clear()
+        self._given_up.clear()
 
     def get(self, predicate: str) -> ClosureNode | None:
         return self._nodes.get(predicate)
@@ -175,21 +176,48 @@ class Closures(Registry[ClosureNode]):
 
     # --- recognition --------------------------------------------------------------------------------------------------
 
-    def _module(self, predicate: str) -> Module | None:
-        """The module that the whole recursion of a predicate's component is, if any."""
-        graph = self._engine.graph
-        component = graph.component(predicate)
-        if not self._enabled or not self._unfit.isdisjoint(component.predicates):
-            return None
-        module = recognise_whole(component, graph.rules)
-        if module is None:
-            return None
-        rest = set(component.rules).difference(module.rules)
-        return None if any(aggregates(graph.rule(number)) for number in rest) else module
+    def modules(self, component: Component) -> list[Module]:
+        """The closures that a component should have by its rules."""
+        rules = self._engine.graph.rules
+        if not self._enabled:
+            return []
+        return [module for module in recognise_modules(component, rules) if self._is_fit(module, component)]
 
-    def _rules(self, predicate: str) -> dict[int, Rule]:
-        graph = self._engine.graph
-        return {number: graph.rule(number) for number in graph.component(predicate).rules}
+    def _is_fit(self, module: Module, component: Component) -> bool:
+        """Whether no predicate of a module has met facts that it cannot take or belongs to a plug-in, and no rule feeds
+        it with aggregates.
+        """
+        graph, own = self._engine.graph, set(module.predicates)
+        feeding = (graph.rule(number) for number in component.rules if number not in module.rules)
+        aggregated = any(rule.head.predicate in own and aggregates(rule) for rule in feeding)
+        given_away = self._engine.plugins.mentioned(component, graph)
+        return self._unfit.isdisjoint(own) and not aggregated and own.isdisjoint(given_away)
+
+    def _rules(self, module: Module) -> dict[int, Rule]:
+        """The rules that a module stands for, and those that give it edges from outside of its recursion."""
+        graph, predicates, own = self._engine.graph, set(module.predicates), set(module.rules)
+        return {
+            number: graph.rule(number)
+            for number in graph.component(module.predicate).rules
+            if number in own or (not graph.recursive(number) and graph.rule(number).head.predicate in predicates)
+        }
+
+    def _fed(self, module: Module) -> frozenset[str]:
+        """The predicates of a module for which other rules of its recursion derive edges."""
+        graph, own = self._engine.graph, set(module.rules)
+        recursive = graph.component(module.predicate).recursive_rules
+        heads = {graph.rule(number).head.predicate for number in recursive if number not in own}
+        return frozenset(heads.intersection(module.predicates))
+
+    def _node(self, module: Module) -> ClosureNode:
+        return ClosureNode(self._engine.store, module, self._rules(module), self._fed(module))
+
+    def feeds(self, number: int, rule: Rule) -> ClosureNode | None:
+        """The closure to which a rule of its recursion gives edges, if there is one."""
+        node = self._nodes.get(rule.head.predicate)
+        if node is None or number in node.rules or rule.head.predicate not in node.fed:
+            return None
+        return node
 
     # --- rules that change --------------------------------------------------------------------------------------------
 
@@ -197,33 +225,59 @@ class Closures(Registry[ClosureNode]):
         """The rules have changed: let closures follow where they can, and put the pairs of the others into records,
         except for predicates that are derived afresh.
         """
-        for predicate in touched:
-            node = self._nodes.get(predicate)
-            if node is None:
-                continue
-            rules, module = self._rules(predicate), self._module(predicate)
-            if (rules, module) == (node.rules, node.module):
-                continue
-            if module is not None and node.can_follow(module):
-                self._followed.append(node)
-                node.follow_rules(module, rules)
-            else:
-                self._hand_back(node, all(name in afresh for name in node.module.predicates), check_limits)
+        graph = self._engine.graph
+        modules: dict[str, dict[str, Module]] = {}  # by the first predicate of a component, by their leaders
+        # A closure may become a part of another component, though no rule of its own comes or goes.
+        for first in dict.fromkeys(graph.component(predicate).predicates[0] for predicate in touched):
+            for node in self.of(graph.component(first).predicates):
+                module = self._led_in(first, modules).get(node.module.predicate)
+                if module is None or not node.can_follow(module) or self._meets_explicit(module, node):
+                    others = {graph.component(name).predicates[0] for name in node.module.predicates}
+                    # A closure of the same recursion needs its pairs, if rules that read them gave edges to its base.
+                    needed = any(self._led_in(other, modules) for other in others)
+                    explicit_only = all(name in afresh for name in node.module.predicates) and not needed
+                    self._hand_back(node, explicit_only, check_limits)
+                else:
+                    self._follow(node, module)
+
+    def _led_in(self, first: str, known: dict[str, dict[str, Module]]) -> dict[str, Module]:
+        """The modules of a component by their leaders, found once."""
+        if first not in known:
+            modules = self.modules(self._engine.graph.component(first))
+            known[first] = {module.predicate: module for module in modules}
+        return known[first]
+
+    def _follow(self, node: ClosureNode, module: Module) -> None:
+        rules, fed = self._rules(module), self._fed(module)
+        if (rules, module, fed) != (node.rules, node.module, node.fed):
+            self._followed.append(node)
+            node.follow_rules(module, rules, fed)
 
     def begin(self, touched: Iterable[str]) -> tuple[str, ...]:
-        """Let the components that the new rules make closures be that from now on; their predicates."""
+        """Let the modules that the new rules make be closures from now on; the predicates of those that may change."""
         graph = self._engine.graph
         # One predicate of each component will do.
         for predicate in dict.fromkeys(graph.component(name).predicates[0] for name in (*touched, *self.ended)):
-            module = None if predicate in self._nodes else self._module(predicate)
-            if module is None or (module.needs_no_explicit_facts and self._have_explicit_facts(module.predicates)):
-                continue
-            node = ClosureNode(self._engine.store, module, self._rules(predicate))
-            former = self.former_pairs()
-            node.follow_records({name: former[name] for name in module.predicates if name in former})
-            self._begin(node)
-            self._engine.maintenance.counted.forget(node.rules)
-        return tuple(node.module.predicate for node in self._begun)
+            for module in self.modules(graph.component(predicate)):
+                if not any(name in self._nodes for name in module.predicates) and not self._meets_explicit(module):
+                    self._begin_with(module)
+        return tuple(node.module.predicate for node in (*self._begun, *self._followed))
+
+    def _begin_with(self, module: Module) -> None:
+        node = self._node(module)
+        former = self.former_pairs()
+        node.follow_records({name: former[name] for name in module.predicates if name in former})
+        self._begin(node)
+        self._engine.maintenance.counted.forget(node.rules)
+        self._forget_plans(node)
+
+    def _meets_explicit(self, module: Module, node: ClosureNode | None = None) -> bool:
+        """Whether a module that holds only without explicit facts would have some."""
+        if not module.needs_no_explicit_facts:
+            return False
+        if node is not None:
+            return any(len(node.base.explicit_rows(name)) for name in module.predicates)
+        return self._have_explicit_facts(module.predicates)
 
     def _have_explicit_facts(self, predicates: Iterable[str]) -> bool:
         relations = map(self._engine.store.find, predicates)
@@ -241,8 +295,11 @@ class Closures(Registry[ClosureNode]):
         return found
 
     def base_before(self, predicate: str) -> ClosureBase | None:
-        """The base of a predicate's closure before the updates in work; None if it had none."""
-        node = self._nodes.get(predicate)
+        """The base of a predicate's closure before the updates in work; None if it had none. A closure that has ended
+        may have been followed by another one.
+        """
+        ended = (node for node in (*self._ended, *self._of_others) if predicate in node.module.predicates)
+        node = next(ended, self._nodes.get(predicate))
         return None if node is None else node.base_before
 
     def _hand_back(self, node: ClosureNode, explicit_only: bool, check_limits: CheckLimits) -> None:
@@ -266,21 +323,7 @@ class Closures(Registry[ClosureNode]):
         self._unfit.add(predicate)
         self._given_up.append(predicate)
 
-    # --- updates ------------------------------------------------------------------------------------------------------
-
-    def maintain(self, transaction: Transaction, node: ClosureNode, request: Request) -> None:
-        if not node.base.is_own and any(len(request.add.get(name, ())) for name in node.module.predicates):
-            raise ModuleUnfit(node.module.predicate)
-        super().maintain(transaction, node, request)
-
-    def roll_back(self) -> None:
-        self._unfit.difference_update(self._given_up)
-        super().roll_back()
-
-    def _end_update(self) -> None:
-        super()._end_update()
-        self._virtual.clear()
-        self._given_up.clear()
+    # --- opening ------------------------------------------------------------------------------------------------------
 
     def restore(self, predicates: Collection[str]) -> None:
         """A saved engine is open again: build the closures from their bases, which are there.
@@ -290,10 +333,11 @@ class Closures(Registry[ClosureNode]):
         for predicate in sorted(predicates, key=self._engine.graph.position):
             if predicate in self._nodes:
                 continue
-            module = self._module(predicate)
+            modules = self.modules(self._engine.graph.component(predicate))
+            module = next((module for module in modules if predicate in module.predicates), None)
             if module is None or not set(module.predicates).issubset(predicates):
                 raise StorageError(f"`{predicate}` was saved as a closure, and by its rules it is none")
-            node = ClosureNode(self._engine.store, module, self._rules(predicate))
+            node = self._node(module)
             node.restore()
             self._add(node)
             self._forget_plans(node)

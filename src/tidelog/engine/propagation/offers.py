@@ -2,7 +2,7 @@
 
 An offer that is better than what its group has becomes a record, which is PENDING and waits in a heap to be settled;
 the others leave no trace. A group has at most one record in I, the value that was settled, and at most one that is
-pending, which is better; the former is then AWAITED. All records of a group are in one chain of an index.
+pending, which is better; both are then AWAITED. All records of a group are in one chain of an index.
 
 All values are in one order, so that results do not depend on how they are found. Numbers come first, by value, and an
 integer before the float of the same value; then strings, IRIs, booleans and literals, each by their texts. For `max`
@@ -12,6 +12,7 @@ The heap is ordered by a key that is cheap to compare and need not be exact: wha
 again.
 """
 
+from tidelog.engine.propagation.drafts import enter_draft, rewrite_draft, takes_drafts
 from tidelog.joins.expressions import compare_numbers, compare_texts, order_of, term_kind, term_payload
 from tidelog.machine import flags as F
 from tidelog.machine import index_fields as X
@@ -20,15 +21,17 @@ from tidelog.machine import relation_fields as R
 from tidelog.machine import term_kinds as K
 from tidelog.machine import work_lists as L
 from tidelog.machine.fact_kernels import (
+    add_record,
     field,
     find_or_append,
     flags_at,
+    has_columns_of,
     index_row,
-    index_slot_of_record,
     record_of,
+    relation_row,
     touch,
 )
-from tidelog.machine.hash_tables import SEED, mix, slot_of_hash
+from tidelog.machine.hash_tables import SEED, mix, probe_number, slot_of_hash
 from tidelog.machine.jit import bits_of_float, device, float_of_bits, inlined, load_i32, load_u8, prefetch, store_i32
 from tidelog.machine.status import DONE, FULL_LIST
 
@@ -160,6 +163,21 @@ def push_offer(m, key, entry):
 
 
 @device
+def push_in_turn(m, key, entry):
+    """The same, where offers may be settled in the order of their arrival."""
+    push_offer(m, m[M.BEST_ROUND] if m[M.BEST_ROUND] != 0 else key, entry)
+
+
+@inlined
+def prefetch_children(m, first, count):
+    """Ask for the children of a node and of its sisters."""
+    grandchild = CHILDREN * first + 1
+    if grandchild < count:
+        for sister in range(CHILDREN):
+            prefetch(m[L.OFFERS] + 16 * (grandchild + CHILDREN * sister))
+
+
+@device
 def pop_offer(m):
     """The offer whose turn it is, with its key."""
     first_key, first = heap_key(m, 0), L.entry(m, L.OFFERS, 1)
@@ -169,6 +187,7 @@ def pop_offer(m):
     place = 0
     while CHILDREN * place + 1 < count:
         child = CHILDREN * place + 1
+        prefetch_children(m, child, count)
         least = heap_key(m, child)
         for other in range(child + 1, min(child + CHILDREN, count)):
             if heap_key(m, other) < least:
@@ -182,31 +201,73 @@ def pop_offer(m):
     return first_key, first
 
 
+@device
+def prefetch_next(m):
+    """Ask for the records of the offers that will probably be next."""
+    for place in range(min(CHILDREN, L.count(m, L.OFFERS) // 2)):
+        entry = L.entry(m, L.OFFERS, 2 * place + 1)
+        prefetch(record_of(relation_row(m, L.relation_of(entry)), L.fact_of(entry)))
+
+
 # --- offers -----------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def groups_of(m, row):
+    """What finds the records of groups: slots and their count, columns and their count, address and width of records,
+    offsets of flags and link. It stays as it is for as long as a kernel runs.
+    """
+    index = index_row(m, field(row, R.GROUP))
+    slots, slot_count = field(index, X.SLOTS), field(index, X.SLOT_COUNT)
+    columns, column_count = field(index, X.COLUMNS), field(index, X.COLUMN_COUNT)
+    cells, width, flags, link = field(row, R.CELLS), field(row, R.WIDTH), field(row, R.FLAGS), field(index, X.LINK)
+    return slots, slot_count, columns, column_count, cells, width, flags, link
+
+
+@inlined
+def hash_of_group(groups, at):
+    """The hash of a row's group."""
+    columns = groups[2]
+    hashed = SEED
+    for place in range(groups[3]):
+        hashed = mix(hashed, load_i32(at + 4 * load_i32(columns + 4 * place)))
+    return hashed
+
+
+@inlined
+def home_of_group(groups, hashed):
+    """The address of the slot in which the search for a group with this hash begins."""
+    return groups[0] + 4 * slot_of_hash(hashed, groups[1])
+
+
+@inlined
+def first_with_hash(groups, at, hashed):
+    """The first record in the chain of a row's group, which has this hash, or -1."""
+    slots, slot_count, columns, column_count, cells, width, _, _ = groups
+    _, fact = probe_number(slots, slot_count, hashed, has_columns_of, (at, cells, width, columns, column_count))
+    return fact
 
 
 @device
 def first_of_group(m, row, at):
     """The first record in the chain of a row's group, or -1."""
-    index = index_row(m, field(row, R.GROUP))
-    slot = index_slot_of_record(index, at, field(row, R.CELLS), field(row, R.WIDTH))
-    return load_i32(field(index, X.SLOTS) + 4 * slot)
+    groups = groups_of(m, row)
+    return first_with_hash(groups, at, hash_of_group(groups, at))
 
 
-@device
-def best_of_group(m, row, at):
-    """The record that a group has: the pending one, or the one in I, or -1."""
-    link = field(index_row(m, field(row, R.GROUP)), X.LINK)
+@inlined
+def best_with_hash(groups, at, hashed):
+    """The record that a row's group, which has this hash, has: the pending one, or the one in I, or -1."""
+    _, _, _, _, cells, width, at_flags, link = groups
     found = -1
-    fact = first_of_group(m, row, at)
+    fact = first_with_hash(groups, at, hashed)
     while fact >= 0:
-        record = record_of(row, fact)
-        flags = load_i32(record + field(row, R.FLAGS))
-        if flags & F.PENDING:
-            return fact
+        record = cells + fact * width
+        flags = load_i32(record + at_flags)
+        if flags & F.PENDING or flags & (F.IN | F.AWAITED) == F.IN:
+            found = fact
+            break
         if flags & F.IN:
-            if not flags & F.AWAITED:
-                return fact
             found = fact
         fact = load_i32(record + link)
     return found
@@ -217,13 +278,14 @@ def let_fact_wait(m, relation, row, fact, key):
     touch(m, relation, row, fact)
     place = flags_at(row, fact)
     store_i32(place, load_i32(place) | F.PENDING)
-    push_offer(m, m[M.BEST_ROUND] if m[M.BEST_ROUND] != 0 else key, L.entry_of(relation, fact))
+    push_in_turn(m, key, L.entry_of(relation, fact))
 
 
 @device
-def offer(m, relation, row, at):
-    """Take a derived row: it waits if it is better than what its group has, or if its predicate keeps no value and it
-    is not in I. There is room for it in the relation, the heap, and twice in the log.
+def offer(m, relation, row, at, fact):
+    """Take a derived row, or that of an explicit fact, which is -1 otherwise: it waits if it is better than what its
+    group has, or if its predicate keeps no value and it is not in I. There is room for it in the relation, the heap,
+    and twice in the log.
     """
     if field(row, R.BEST) == 0:
         fact = find_or_append(m, relation, at, 0)
@@ -235,44 +297,55 @@ def offer(m, relation, row, at):
         m[M.ERRORS] += 1
         m[M.UNAGGREGATED] += 1
         return
-    known = best_of_group(m, row, at)
+    groups = groups_of(m, row)
+    known = best_with_hash(groups, at, hash_of_group(groups, at))
     if known < 0 or is_better(m, row, at, record_of(row, known)):
-        accept(m, relation, row, at, known)
+        accept(m, relation, row, at, fact, known)
 
 
 @device
-def accept(m, relation, row, at, known):
+def accept(m, relation, row, at, fact, known):
     """Let a row wait that is better than what its group has, which is `known`, if that is not -1."""
-    if known >= 0:
-        touch(m, relation, row, known)
-        place = flags_at(row, known)
-        flags = load_i32(place)
-        # What is in I stays there until the better value is settled.
-        if flags & F.PENDING:
-            m[M.SPOILED] += 1
-        store_i32(place, flags & ~F.PENDING if flags & F.PENDING else flags | F.AWAITED)
     key = key_of(m, row, load_i32(at + field(row, R.VALUE)))
-    let_fact_wait(m, relation, row, find_or_append(m, relation, at, 0), key)
+    drafts = takes_drafts(m, row)
+    awaited = 0
+    if known >= 0:
+        flags = load_i32(flags_at(row, known))
+        if drafts and fact < 0 and flags & F.DRAFT and flags & F.PENDING:
+            rewrite_draft(row, known, at)
+            push_in_turn(m, key, L.entry_of(relation, known))
+            return
+        # What is in I stays there until the better value is settled.
+        awaited = flags & F.AWAITED if flags & F.PENDING else F.AWAITED
+        step_back(m, relation, row, known)
+    if fact < 0:
+        fact = add_record(m, row, at, F.DRAFT) if drafts else find_or_append(m, relation, at, 0)
+    let_fact_wait(m, relation, row, fact, key)
+    place = flags_at(row, fact)
+    store_i32(place, load_i32(place) | awaited)
 
 
 @device
-def home_of_group(m, row, at):
-    """The address of the slot in which the search for a row's group begins."""
-    index = index_row(m, field(row, R.GROUP))
-    columns = field(index, X.COLUMNS)
-    hashed = SEED
-    for place in range(field(index, X.COLUMN_COUNT)):
-        hashed = mix(hashed, load_i32(at + 4 * load_i32(columns + 4 * place)))
-    return field(index, X.SLOTS) + 4 * slot_of_hash(hashed, field(index, X.SLOT_COUNT))
+def step_back(m, relation, row, known):
+    """What a group has is no longer the best that it was offered."""
+    touch(m, relation, row, known)
+    place = flags_at(row, known)
+    flags = load_i32(place)
+    if flags & F.PENDING:
+        if flags & F.DRAFT:
+            enter_draft(row, known)
+        m[M.SPOILED] += 1
+        store_i32(place, flags & ~(F.PENDING | F.DRAFT | F.AWAITED))
+    else:
+        store_i32(place, flags | F.AWAITED)
 
 
-@device
-def prefetch_records(m, row, rows, width, count):
-    """Ask for the records that the slots of many groups name."""
-    for position in range(count):
-        fact = load_i32(home_of_group(m, row, rows + width * position))
-        if fact >= 0:
-            prefetch(record_of(row, fact))
+@inlined
+def prefetch_group(groups, hashed):
+    """Ask for the record that the slot of a group names."""
+    fact = load_i32(home_of_group(groups, hashed))
+    if fact >= 0:
+        prefetch(groups[4] + fact * groups[5])
 
 
 @device
@@ -280,9 +353,11 @@ def prefetch_groups(m, row, rows, width, count):
     """Ask for the slots of the groups of many rows, and then for the records that these name; so their cache misses
     overlap.
     """
+    groups = groups_of(m, row)
     for position in range(count):
-        prefetch(home_of_group(m, row, rows + width * position))
-    prefetch_records(m, row, rows, width, count)
+        prefetch(home_of_group(groups, hash_of_group(groups, rows + width * position)))
+    for position in range(count):
+        prefetch_group(groups, hash_of_group(groups, rows + width * position))
 
 
 @device
@@ -294,5 +369,5 @@ def take_offers(m, relation, row, rows, count):
     if field(row, R.BEST) != 0:
         prefetch_groups(m, row, rows, width, count)
     for position in range(count):
-        offer(m, relation, row, rows + width * position)
+        offer(m, relation, row, rows + width * position, -1)
     return DONE

@@ -16,6 +16,7 @@ from tidelog.engine.propagation.short_plans import run_short_plan
 from tidelog.engine.rules.policy import NO_COUNTER
 from tidelog.joins.chains import drain_last
 from tidelog.joins.executor import next_match, plan_word, start, write_head
+from tidelog.joins.look_ahead import request_ahead
 from tidelog.machine import flags as F
 from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
@@ -25,7 +26,7 @@ from tidelog.machine import work_lists as L
 from tidelog.machine.counters import counters_of, is_full
 from tidelog.machine.fact_kernels import field, flags_at, is_known, record_of, relation_row, set_field
 from tidelog.machine.jit import Registers, clock, device, entry_point, inlined, load_i32, load_i64, store_i32, store_i64
-from tidelog.machine.status import DONE, FULL, FULL_LIST, MATCH
+from tidelog.machine.status import DONE, FULL, FULL_LIST, MATCH, NEED_CALLS, PAUSED
 
 # A job: its plan, the address of its pivots or 0, how many there are, whether they get F.SEEN, the counter that it
 # moves, and the relation of the pivots.
@@ -33,6 +34,12 @@ JOB_FIELDS = 6
 
 # Batches from this size on are sorted before they run.
 SORT_FROM = 4096
+
+# The phases of a round after its beginning: its facts enter batches, which are sorted, spread and left.
+ENTERING, SORTING, SPREADING, LEAVING = range(1, 5)
+
+# The passes of sorting.
+MEASURING, COUNTING, PLACING = range(3)
 
 # Facts that are inserted after one of this rank get the same rank; see `ranks`.
 TOP_RANK = (1 << 31) - 1
@@ -107,6 +114,8 @@ def run_plan(m, action, plan, pivots, count, seen, counter, pivot_row):
                 note_seen(pivot_row, load_i32(pivots + 4 * position))
             position += 1
         else:
+            if status == NEED_CALLS:
+                request_ahead(m, frame, plan, pivots, position, count)
             break
     m[M.AT_BUFFERED] = buffered
     m[M.AT_PIVOT] = position
@@ -163,38 +172,107 @@ def swap_queue_and_batch(row):
     set_field(row, R.BATCH_CAPACITY, capacity)
 
 
+@inlined
+def end_of_stride(m, position, count):
+    """Up to where facts of a batch are gone through before the next look whether to pause."""
+    return min(position + m[M.STRIDE], count)
+
+
+@inlined
+def pauses_after_stride(m):
+    """Whether to pause before more facts of a batch: another thread waits, or a budget is as small as that. What is
+    done for each fact is no candidate, and does not count as one.
+    """
+    return m[M.ASKED] != 0 or m[M.BUDGET] < m[M.STRIDE]
+
+
 @device
-def begin_batch(m, action, row):
-    """The queue of a relation becomes its batch; its facts enter the set that the round is about."""
+def begin_batch(row):
+    """The queue of a relation becomes its batch."""
     count = field(row, R.QUEUE_COUNT)
     swap_queue_and_batch(row)
-    batch = field(row, R.BATCH)
     set_field(row, R.QUEUE_COUNT, 0)
     set_field(row, R.BATCH_COUNT, count)
+
+
+@device
+def enter_batch(m, action, row):
+    """The facts of a batch enter the set that the round is about: DONE, or PAUSED."""
+    batch, count = field(row, R.BATCH), field(row, R.BATCH_COUNT)
     rank = m[M.RANK] if action == H.INSERT and m[M.RANKING] != 0 else 0
     level = m[M.LEVEL] if action == H.INSERT else 0
     recursive = field(row, R.COUNTERS) + 4 - field(row, R.FLAGS)
-    for position in range(count):
-        place = flags_at(row, load_i32(batch + 4 * position))
-        flags = load_i32(place)
-        if action == H.INSERT:
-            store_i32(place, (flags | F.IN | F.CURRENT) & ~F.PENDING)
-            if rank != 0:
-                store_i32(place + recursive, min(rank + position, TOP_RANK))
-            elif level != 0:
-                store_i32(place + recursive, level - 1)
-        else:
-            store_i32(place, flags | F.CURRENT)
+    while m[M.AT_PIVOT] < count:
+        last = end_of_stride(m, m[M.AT_PIVOT], count)
+        for position in range(m[M.AT_PIVOT], last):
+            place = flags_at(row, load_i32(batch + 4 * position))
+            flags = load_i32(place)
+            if action == H.INSERT:
+                store_i32(place, (flags | F.IN | F.CURRENT) & ~F.PENDING)
+                if rank != 0:
+                    store_i32(place + recursive, min(rank + position, TOP_RANK))
+                elif level != 0:
+                    store_i32(place + recursive, level - 1)
+            else:
+                store_i32(place, flags | F.CURRENT)
+        m[M.AT_PIVOT] = last
+        if last < count and pauses_after_stride(m):
+            return PAUSED
+    m[M.AT_PIVOT] = 0
     if rank != 0:
         m[M.RANK] = rank + count
     if action == H.INSERT:
         m[M.DERIVED] += count
+    return DONE
+
+
+@inlined
+def bucket_of(row, fact, shift):
+    return load_i32(record_of(row, fact)) >> shift
+
+
+@device
+def begin_sorting(m):
+    """The largest first term is known: choose the width of the buckets, and empty them."""
+    while m[M.AT_LARGEST] >> m[M.AT_SHIFT] >= M.SORT_BUCKETS:
+        m[M.AT_SHIFT] += 1
+    for bucket in range(M.SORT_BUCKETS + 1):
+        store_i64(m[M.BUCKETS] + 8 * bucket, 0)
+
+
+@device
+def place_buckets(m):
+    """The facts of each bucket have been counted: find where each begins."""
+    for bucket in range(M.SORT_BUCKETS):
+        place = m[M.BUCKETS] + 8 * bucket
+        store_i64(place + 8, load_i64(place + 8) + load_i64(place))
+
+
+@device
+def sort_facts(m, row, first, last):
+    """One pass of sorting, over some facts of the batch."""
+    batch, spare, buckets, shift = field(row, R.BATCH), field(row, R.QUEUE), m[M.BUCKETS], m[M.AT_SHIFT]
+    if m[M.AT_PASS] == MEASURING:
+        largest = m[M.AT_LARGEST]
+        for position in range(first, last):
+            largest = max(largest, bucket_of(row, load_i32(batch + 4 * position), 0))
+        m[M.AT_LARGEST] = largest
+    elif m[M.AT_PASS] == COUNTING:
+        for position in range(first, last):
+            place = buckets + 8 * (bucket_of(row, load_i32(batch + 4 * position), shift) + 1)
+            store_i64(place, load_i64(place) + 1)
+    else:
+        for position in range(first, last):
+            fact = load_i32(batch + 4 * position)
+            place = buckets + 8 * bucket_of(row, fact, shift)
+            store_i32(spare + 4 * load_i64(place), fact)
+            store_i64(place, load_i64(place) + 1)
 
 
 @device
 def sort_batch(m, relation):
-    """Sort a large batch by its first column, so that its heads share cache lines. FULL where the queue, whose array is
-    free now, is too small.
+    """Sort a large batch by its first column, so that its heads share cache lines: DONE, or PAUSED. FULL where the
+    queue, whose array is free now, is too small.
     """
     row = relation_row(m, relation)
     count = field(row, R.BATCH_COUNT)
@@ -204,48 +282,46 @@ def sort_batch(m, relation):
         m[M.FULL] = relation
         m[M.STAGED] = count
         return FULL
-    batch = field(row, R.BATCH)
-    largest = 0
-    for position in range(count):
-        largest = max(largest, load_i32(record_of(row, load_i32(batch + 4 * position))))
-    shift = 0
-    while largest >> shift >= M.SORT_BUCKETS:
-        shift += 1
-    buckets = m[M.BUCKETS]
-    for bucket in range(M.SORT_BUCKETS + 1):
-        store_i64(buckets + 8 * bucket, 0)
-    for position in range(count):
-        place = buckets + 8 * ((load_i32(record_of(row, load_i32(batch + 4 * position))) >> shift) + 1)
-        store_i64(place, load_i64(place) + 1)
-    for bucket in range(M.SORT_BUCKETS):
-        place = buckets + 8 * bucket
-        store_i64(place + 8, load_i64(place + 8) + load_i64(place))
-    spare = field(row, R.QUEUE)
-    for position in range(count):
-        fact = load_i32(batch + 4 * position)
-        place = buckets + 8 * (load_i32(record_of(row, fact)) >> shift)
-        store_i32(spare + 4 * load_i64(place), fact)
-        store_i64(place, load_i64(place) + 1)
+    while m[M.AT_PASS] <= PLACING:
+        last = end_of_stride(m, m[M.AT_PIVOT], count)
+        sort_facts(m, row, m[M.AT_PIVOT], last)
+        m[M.AT_PIVOT] = last
+        if last == count:
+            if m[M.AT_PASS] == MEASURING:
+                begin_sorting(m)
+            elif m[M.AT_PASS] == COUNTING:
+                place_buckets(m)
+            m[M.AT_PIVOT] = 0
+            m[M.AT_PASS] += 1
+        elif pauses_after_stride(m):
+            return PAUSED
+    m[M.AT_PASS] = m[M.AT_LARGEST] = m[M.AT_SHIFT] = 0
     swap_queue_and_batch(row)
     return DONE
 
 
 @device
-def end_batch(m, action, relation, row):
-    """The facts of the batch have spread; overdeleted ones are kept in the list D."""
-    batch = field(row, R.BATCH)
-    count = field(row, R.BATCH_COUNT)
-    for position in range(count):
-        fact = load_i32(batch + 4 * position)
-        place = flags_at(row, fact)
-        flags = load_i32(place) & ~F.CURRENT
-        if keeps_batches(action):
-            flags |= F.PROCESSED
-            L.push(m, L.D, L.entry_of(relation, fact))
-        store_i32(place, flags)
+def leave_batch(m, action, relation, row):
+    """The facts of the batch have spread; overdeleted ones are kept in the list D. DONE, or PAUSED."""
+    batch, count = field(row, R.BATCH), field(row, R.BATCH_COUNT)
+    while m[M.AT_PIVOT] < count:
+        last = end_of_stride(m, m[M.AT_PIVOT], count)
+        for position in range(m[M.AT_PIVOT], last):
+            fact = load_i32(batch + 4 * position)
+            place = flags_at(row, fact)
+            flags = load_i32(place) & ~F.CURRENT
+            if keeps_batches(action):
+                flags |= F.PROCESSED
+                L.push(m, L.D, L.entry_of(relation, fact))
+            store_i32(place, flags)
+        m[M.AT_PIVOT] = last
+        if last < count and pauses_after_stride(m):
+            return PAUSED
+    m[M.AT_PIVOT] = 0
     if keeps_batches(action):
         m[M.WORK + W.OVERDELETED] += count
     set_field(row, R.BATCH_COUNT, 0)
+    return DONE
 
 
 @device
@@ -272,19 +348,27 @@ def run_round(m, action, relations, relation_count, starts, ends, plans):
             return FULL_LIST
         m[M.RANK] += m[M.RANKING]
         for position in range(relation_count):
-            begin_batch(m, action, relation_row(m, load_i32(relations + 4 * position)))
-        m[M.LEVEL] += m[M.LEVEL] != 0
-        m[M.AT_PHASE] = 1
+            begin_batch(relation_row(m, load_i32(relations + 4 * position)))
+        m[M.AT_PHASE] = ENTERING
         m[M.AT_RELATION] = 0
         m[M.AT_PLAN] = 0
-    if m[M.AT_PHASE] == 1:
+    if m[M.AT_PHASE] == ENTERING:
         while m[M.AT_RELATION] < relation_count:
-            if sort_batch(m, load_i32(relations + 4 * m[M.AT_RELATION])) != DONE:
-                return FULL
+            if enter_batch(m, action, relation_row(m, load_i32(relations + 4 * m[M.AT_RELATION]))) != DONE:
+                return PAUSED
             m[M.AT_RELATION] += 1
-        m[M.AT_PHASE] = 2
+        m[M.LEVEL] += m[M.LEVEL] != 0
+        m[M.AT_PHASE] = SORTING
         m[M.AT_RELATION] = 0
-    while m[M.AT_RELATION] < relation_count:
+    if m[M.AT_PHASE] == SORTING:
+        while m[M.AT_RELATION] < relation_count:
+            status = sort_batch(m, load_i32(relations + 4 * m[M.AT_RELATION]))
+            if status != DONE:
+                return status
+            m[M.AT_RELATION] += 1
+        m[M.AT_PHASE] = SPREADING
+        m[M.AT_RELATION] = 0
+    while m[M.AT_PHASE] == SPREADING and m[M.AT_RELATION] < relation_count:
         relation = load_i32(relations + 4 * m[M.AT_RELATION])
         row = relation_row(m, relation)
         first = load_i32(starts + 4 * relation)
@@ -299,9 +383,14 @@ def run_round(m, action, relations, relation_count, starts, ends, plans):
             m[M.AT_PLAN] += 1
         m[M.AT_PLAN] = 0
         m[M.AT_RELATION] += 1
-    for position in range(relation_count):
-        relation = load_i32(relations + 4 * position)
-        end_batch(m, action, relation, relation_row(m, relation))
+    if m[M.AT_PHASE] == SPREADING:
+        m[M.AT_PHASE] = LEAVING
+        m[M.AT_RELATION] = 0
+    while m[M.AT_RELATION] < relation_count:
+        relation = load_i32(relations + 4 * m[M.AT_RELATION])
+        if leave_batch(m, action, relation, relation_row(m, relation)) != DONE:
+            return PAUSED
+        m[M.AT_RELATION] += 1
     m[M.AT_PHASE] = 0
     return DONE
 

@@ -6,20 +6,22 @@
 from __future__ import annotations
 
 from tidelog.engine.propagation.derived_heads import LOSE, OFFER
+from tidelog.engine.propagation.drafts import enter_draft, prefetch_entry
 from tidelog.engine.propagation.match_sets import IN_REPLACEMENT, match_in
-from tidelog.engine.propagation.offers import PASSING, first_of_group, offer, pop_offer
+from tidelog.engine.propagation.offers import PASSING, first_of_group, offer, pop_offer, prefetch_next, push_in_turn
 from tidelog.engine.propagation.propagate import TOP_RANK, run_round, run_timed
 from tidelog.engine.propagation.sums import SLOW, offer_sums, room_for_offer
 from tidelog.engine.rules.policy import NO_COUNTER
-from tidelog.joins.executor import must_pause
+from tidelog.joins.executor import must_pause, plan_word
 from tidelog.machine import flags as F
 from tidelog.machine import index_fields as X
+from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import work_lists as L
 from tidelog.machine.counters import counters_of
 from tidelog.machine.fact_kernels import enqueue, field, flags_at, index_row, record_of, relation_row, touch
-from tidelog.machine.jit import Registers, device, entry_point, load_i32, store_i32
+from tidelog.machine.jit import Registers, clock, device, entry_point, inlined, load_i32, load_i64, store_i32, store_i64
 from tidelog.machine.status import DONE, FULL_LOG, PAUSED
 
 # From so many values on that were settled again, and that share of all, offers are settled in rounds.
@@ -58,10 +60,10 @@ def replace(m, relation, row, fact, since):
 @device
 def settle_offer(m, relation, row, fact, since):
     """A fact whose turn it is enters I, with a rank."""
-    if field(row, R.BEST) != 0:
+    place = flags_at(row, fact)
+    if load_i32(place) & F.AWAITED:
         replace(m, relation, row, fact, since)
     touch(m, relation, row, fact)
-    place = flags_at(row, fact)
     store_i32(place, load_i32(place) & ~PASSING | F.IN | F.CURRENT)
     m[M.RANK] += 1
     store_i32(counters_of(row, fact) + 4, min(m[M.RANK], TOP_RANK))
@@ -87,12 +89,16 @@ def settle_next(m, since):
     if status != DONE:
         return status
     key, entry = pop_offer(m)
+    prefetch_next(m)
     m[M.BUDGET] -= 1
     if m[M.BEST_ROUND] != 0:
         m[M.BEST_ROUND] = key + 1
     relation, fact = L.relation_of(entry), L.fact_of(entry)
     row = relation_row(m, relation)
-    if load_i32(flags_at(row, fact)) & F.PENDING:
+    flags = load_i32(flags_at(row, fact))
+    if flags & F.PENDING:
+        if flags & F.DRAFT:
+            prefetch_entry(row, fact)
         settle_offer(m, relation, row, fact, since)
         L.put(m, L.SPREADING, 0, entry)
         m[M.BEST_PLAN] = 1
@@ -102,14 +108,45 @@ def settle_next(m, since):
     return DONE
 
 
+@device
+def take_next_key(m):
+    """Let the offers of the next key wait for their turns, of those that were put aside: whether there are any."""
+    place, end = m[M.BEST_ASIDE], L.count(m, L.ASIDE)
+    if place == end:
+        return False
+    key = L.entry(m, L.ASIDE, place)
+    while place < end and L.entry(m, L.ASIDE, place) == key:
+        push_in_turn(m, L.entry(m, L.ASIDE, place + 1), L.entry(m, L.ASIDE, place + 2))
+        place += 3
+    m[M.BEST_ASIDE] = place
+    return True
+
+
+@inlined
+def enter_if_draft(row, fact):
+    """Let the hash table know of a fact that was a draft: while it spreads, the slot arrives."""
+    if load_i32(flags_at(row, fact)) & F.DRAFT:
+        enter_draft(row, fact)
+
+
+@inlined
+def note_time(m, plan, began):
+    """Add the time since then to that of a plan's rule; the time now."""
+    now = clock()
+    spent = m[M.RULE_TIME] + 8 * plan_word(m, plan, P.RULE)
+    store_i64(spent, load_i64(spent) + now - began)
+    return now
+
+
 @entry_point
 def settle_offers(m: Registers, starts: int, ends: int, plans: int, since: int) -> int:
     """Settle what waits, and all that follows. The plans with a pivot in relation number i are those from `starts[i]`
     to `ends[i]`; ranks above `since` are of this run.
     """
+    began = clock()
     while True:
         if m[M.BEST_PLAN] == 0:
-            if L.count(m, L.OFFERS) == 0:
+            if L.count(m, L.OFFERS) == 0 and not take_next_key(m):
                 return DONE
             if must_pause(m, m[M.BUDGET]):
                 return PAUSED
@@ -126,14 +163,19 @@ def settle_offers(m: Registers, starts: int, ends: int, plans: int, since: int) 
             status = SLOW
             if m[M.BEST_SLOWLY] == 0:
                 status = offer_sums(m, plan, record_of(row, fact))
+                began = note_time(m, plan, began)
             if status == SLOW:
                 m[M.BEST_SLOWLY] = 1
+                # Its bodies may ask for the fact itself.
+                enter_if_draft(row, fact)
                 # The number of the fact is the lower half of its entry.
                 status = run_timed(m, OFFER, plan, m[L.SPREADING], 1, 0, NO_COUNTER, row)
+                began = clock()
             if status != DONE:
                 return status
             m[M.AT_PIVOT] = m[M.BEST_FACT] = m[M.BEST_SLOWLY] = 0
             m[M.BEST_PLAN] += 1
+        enter_if_draft(row, fact)
         place = flags_at(row, fact)
         store_i32(place, load_i32(place) & ~F.CURRENT)
         m[M.BEST_PLAN] = 0
@@ -147,7 +189,8 @@ def offer_facts(m: Registers, relation: int, facts: int, count: int) -> int:
         status = room_for_offer(m, relation, row)
         if status != DONE:
             return status
-        offer(m, relation, row, record_of(row, load_i32(facts + 4 * m[M.AT_PIVOT])))
+        fact = load_i32(facts + 4 * m[M.AT_PIVOT])
+        offer(m, relation, row, record_of(row, fact), fact)
         m[M.AT_PIVOT] += 1
     return DONE
 
@@ -165,7 +208,7 @@ def offer_explicit(m: Registers, relation: int, facts: int, count: int) -> int:
                 status = room_for_offer(m, relation, row)
                 if status != DONE:
                     return status  # The whole group is offered again, which does no harm.
-                offer(m, relation, row, record)
+                offer(m, relation, row, record, fact)
             fact = load_i32(record + link)
         m[M.AT_PIVOT] += 1
     return DONE

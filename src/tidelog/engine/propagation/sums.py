@@ -5,10 +5,19 @@ a term and a row. The executor makes a term of each, and with floats hardly one 
 """
 
 from tidelog.engine.propagation.derived_heads import count_work, has_room
-from tidelog.engine.propagation.offers import accept, best_of_group, home_of_group, prefetch_records, rises
+from tidelog.engine.propagation.offers import (
+    accept,
+    best_with_hash,
+    groups_of,
+    hash_of_group,
+    home_of_group,
+    prefetch_group,
+    rises,
+)
 from tidelog.engine.propagation.short_plans import first_with_key
 from tidelog.joins.executor import masks_of, must_pause, plan_word
 from tidelog.joins.expressions import (
+    O_ADD,
     binary_operation,
     compare_numbers,
     intern_number,
@@ -21,10 +30,11 @@ from tidelog.machine import index_fields as X
 from tidelog.machine import plan_words as P
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
+from tidelog.machine import term_kinds as K
 from tidelog.machine import work_kinds as W
 from tidelog.machine import work_lists as L
 from tidelog.machine.fact_kernels import field, index_row, record_of, relation_row
-from tidelog.machine.jit import clock, device, inlined, load_i32, load_i64, prefetch, store_i32, store_i64
+from tidelog.machine.jit import device, inlined, load_i32, load_i64, load_u8, prefetch, store_i32, store_i64
 from tidelog.machine.status import DONE, FULL, FULL_LOG, FULL_TERMS, PAUSED
 
 # What `offer_sums` returns for a plan that only the executor can run.
@@ -32,8 +42,13 @@ SLOW = -1
 
 # Matches that are looked at together.
 BATCH = 64
-# In the buffer of heads: so many bytes of values, each a kind and 64 bits, and one more; then the rows.
-VALUES = 16 * (BATCH + 1)
+# In the buffer of heads: for each match its value, which is a kind and 64 bits, the hash of its group, and the record
+# that the group has; then the rows.
+VALUE_SIZE = 32
+VALUES = VALUE_SIZE * BATCH
+
+# Sums of integers this large and no larger are integers.
+SMALL = 1 << 61
 
 
 @device
@@ -60,40 +75,73 @@ def cell_of(cell, pivot, last):
 
 
 @inlined
-def put_operand(m, term, at):
-    """Put the value of a term where operations take it from; whether it is a number."""
-    kind = term_kind(m, term)
-    store_i64(at, kind)
-    store_i64(at + 8, term_payload(m, term))
-    return is_number(kind)
+def operand_of(m, cell, pivot):
+    """What is known of an operand before the facts of the atom are: the offset in their records that it comes from, or
+    -1 and its term.
+    """
+    which = load_i32(cell + 4)
+    origin = load_i32(cell)
+    if origin == P.FROM_LAST:
+        return 4 * which, 0
+    return -1, load_i32(pivot + 4 * which) if origin == P.FROM_PIVOT else which
+
+
+@inlined
+def is_small(bits):
+    return -SMALL <= bits <= SMALL
 
 
 @device
-def collect(m, form, row, pivot, chain, fact, arity):
+def compute(operator, left_kind, left, right_kind, right, at):
+    """Store the value of an operation; whether it has one."""
+    if operator == O_ADD and left_kind == K.INTEGER and right_kind == K.INTEGER and is_small(left) and is_small(right):
+        store_i64(at, K.INTEGER)
+        store_i64(at + 8, left + right)
+        return True
+    store_i64(at, left_kind)
+    store_i64(at + 8, left)
+    store_i64(at + 16, right_kind)
+    store_i64(at + 24, right)
+    return is_number(left_kind) and is_number(right_kind) and binary_operation(operator, at, at + 16)
+
+
+@device
+def collect(m, form, groups, pivot, chain, fact, arity):
     """Compute the values of the next facts of a chain, and write their rows: how many, and the fact after them; -2 if a
     value cannot be computed.
     """
     cells, width, flags, link, care, want = chain
     values = m[M.HEADS]
     rows = values + VALUES
+    kinds, payloads = m[M.TERM_KINDS], m[M.TERM_PAYLOADS]
     operator = load_i32(form + 4 * P.SUM_OPERATOR)
-    count = 0
+    left_at, left = operand_of(m, form + 4 * P.SUM_LEFT, pivot)
+    right_at, right = operand_of(m, form + 4 * P.SUM_RIGHT, pivot)
+    count = seen = 0
     while fact >= 0 and count < BATCH:
         record = cells + fact * width
         fact = load_i32(record + link)
-        m[M.BUDGET] -= 1
+        seen += 1
         if load_i32(record + flags) & care != want:
             continue
-        at = values + 16 * count
-        fine = put_operand(m, cell_of(form + 4 * P.SUM_LEFT, pivot, record), at)
-        fine = put_operand(m, cell_of(form + 4 * P.SUM_RIGHT, pivot, record), at + 16) and fine
-        if not fine or not binary_operation(operator, at, at + 16):
-            return count, -2
+        if left_at >= 0:
+            left = load_i32(record + left_at)
+        if right_at >= 0:
+            right = load_i32(record + right_at)
+        at = values + VALUE_SIZE * count
+        left_kind, right_kind = load_u8(kinds + left), load_u8(kinds + right)
+        left_bits, right_bits = load_i64(payloads + 8 * left), load_i64(payloads + 8 * right)
+        if not compute(operator, left_kind, left_bits, right_kind, right_bits, at):
+            fact = -2
+            break
         head = rows + 4 * arity * count
         for column in range(arity):
             store_i32(head + 4 * column, cell_of(form + 4 * P.SUM_HEAD + 8 * column, pivot, record))
-        prefetch(home_of_group(m, row, head))
+        hashed = hash_of_group(groups, head)
+        store_i64(at + 16, hashed)
+        prefetch(home_of_group(groups, hashed))
         count += 1
+    m[M.BUDGET] -= seen
     return count, fact
 
 
@@ -111,15 +159,36 @@ def is_better_number(m, row, kind, bits, known):
 
 
 @device
-def offer_batch(m, relation, row, value_column, count, arity):
-    """Offer what was collected: DONE, or what is missing. What was offered already does no harm a second time."""
-    rows = m[M.HEADS] + VALUES
-    prefetch_records(m, row, rows, 4 * arity, count)
+def find_known(m, row, groups, count, arity):
+    """Note what the groups of collected rows have, and ask for the values, so that their cache misses overlap, too."""
+    values = m[M.HEADS]
+    kinds, payloads = m[M.TERM_KINDS], m[M.TERM_PAYLOADS]
+    cells, width = groups[4], groups[5]
+    value_at = field(row, R.VALUE)
     for position in range(count):
-        at = rows + 4 * arity * position
-        kind = load_i64(m[M.HEADS] + 16 * position)
-        bits = load_i64(m[M.HEADS] + 16 * position + 8)
-        known = best_of_group(m, row, at)
+        prefetch_group(groups, load_i64(values + VALUE_SIZE * position + 16))
+    for position in range(count):
+        value = values + VALUE_SIZE * position
+        known = best_with_hash(groups, values + VALUES + 4 * arity * position, load_i64(value + 16))
+        store_i64(value + 24, known)
+        if known >= 0:
+            term = load_i32(cells + known * width + value_at)
+            prefetch(kinds + term)
+            prefetch(payloads + 8 * term)
+
+
+@device
+def offer_batch(m, relation, row, groups, value_column, count, arity):
+    """Offer what was collected: DONE, or what is missing. What was offered already does no harm a second time."""
+    values = m[M.HEADS]
+    find_known(m, row, groups, count, arity)
+    accepted = False
+    for position in range(count):
+        value = values + VALUE_SIZE * position
+        at = values + VALUES + 4 * arity * position
+        kind, bits = load_i64(value), load_i64(value + 8)
+        # What was accepted may be of the same group.
+        known = best_with_hash(groups, at, load_i64(value + 16)) if accepted else load_i64(value + 24)
         if known >= 0 and not is_better_number(m, row, kind, bits, known):
             continue
         status = room_for_offer(m, relation, row)
@@ -129,7 +198,8 @@ def offer_batch(m, relation, row, value_column, count, arity):
         if term < 0:
             return FULL_TERMS
         store_i32(at + 4 * value_column, term)
-        accept(m, relation, row, at, known)
+        accept(m, relation, row, at, -1, known)
+        accepted = True
     return DONE
 
 
@@ -149,7 +219,7 @@ def offer_sums(m, plan, pivot):
         return SLOW
     if VALUES + 4 * arity * BATCH > 4 * m[M.HEADS_CAPACITY]:
         return SLOW
-    began = clock()
+    groups = groups_of(m, row)
     atom = relation_row(m, load_i32(form + 4 * P.SUM_RELATION))
     index = index_row(m, load_i32(form + 4 * P.SUM_INDEX))
     care, want = masks_of(m, load_i32(form + 4 * P.SUM_ROLE))
@@ -162,11 +232,11 @@ def offer_sums(m, plan, pivot):
     work = 0
     status = DONE
     while fact >= 0:
-        count, after = collect(m, form, row, pivot, chain, fact, arity)
+        count, after = collect(m, form, groups, pivot, chain, fact, arity)
         if after == -2:
             status = SLOW
             break
-        status = offer_batch(m, relation, row, value_column, count, arity)
+        status = offer_batch(m, relation, row, groups, value_column, count, arity)
         if status != DONE:
             break
         work += count
@@ -176,6 +246,4 @@ def offer_sums(m, plan, pivot):
             break
     m[M.BEST_FACT] = fact + 2
     count_work(m, W.INSERTION, plan, work)
-    spent = m[M.RULE_TIME] + 8 * plan_word(m, plan, P.RULE)
-    store_i64(spent, load_i64(spent) + clock() - began)
     return status

@@ -6,7 +6,7 @@ maintains, and a plain rule that reads that relation. The algorithms see only th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from tidelog.engine.rules.policy import Costs, Counters
 from tidelog.language.syntax import Atom, Rule, Variable
 from tidelog.machine.jit import address
+from tidelog.program.carried_keys import carried_columns
 from tidelog.program.lattices import Lattice, plain_rule
 from tidelog.program.normal_form import NormalRule, normalise
 from tidelog.program.plan import HEAD, Pivot, Plan, Start, make_plan
@@ -133,8 +134,10 @@ class Node:
         self.costs = Costs()
         # The version of `CountedRules` in which its rules were last found to be counted as its algorithm wants.
         self.counted = -1
-        # Whether its rules also derive elsewhere: `CountedRules` then says nothing about its own counters.
-        self.keeps_count_alone = False
+        # What tells it from other ways to keep the facts of the same predicates, where it has closures beside its
+        # rules; see `engine.modules.exchange`.
+        self.shape: Hashable = None
+        self.plugged_in: Hashable = ()  # the plug-ins that stand for other rules of the component
 
     def _readers(self) -> dict[str, list[tuple[CompiledRule, Pivot]]]:
         """By predicate of a lower component: the atoms that read it."""
@@ -154,6 +157,20 @@ class Node:
     def ranked(self) -> bool:
         """Whether the ranks of all of its facts can be trusted; see `engine.algorithms.ranks`."""
         return all(relation.ranked for relation in self.relations)
+
+    def carried_columns(self) -> dict[str, int] | None:
+        """The column of each predicate that has a key which all recursive rules carry along, if there is one; a value
+        is no key.
+        """
+        steps = [
+            (rule.normal.head, [rule.normal.positives[place] for place in rule.own_positions()])
+            for rule in self.recursive_rules
+        ]
+        columns: dict[str, Sequence[int]] = {}
+        for relation in self.relations:
+            lattice = self.lattices.get(relation.name)
+            columns[relation.name] = range(relation.arity) if lattice is None else lattice.group(relation.arity)
+        return carried_columns(steps, columns)
 
     def complete_tables(self) -> None:
         """From now on single facts of the component are looked for."""

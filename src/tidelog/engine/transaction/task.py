@@ -6,7 +6,7 @@ jobs; what they bring into the component itself then spreads in rounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -17,12 +17,13 @@ from tidelog.engine.propagation.propagate import JOB_FIELDS, TOP_RANK, queues_to
 from tidelog.engine.rules.compiled import CompiledRule, Node, PlanTable
 from tidelog.engine.rules.policy import Counters
 from tidelog.engine.transaction.transaction import Transaction
-from tidelog.engine.update.deltas import MOST_KEPT, NOTHING, Explicit, ExplicitChange, Request, RuleChange
+from tidelog.engine.update.deltas import MOST_KEPT, NOTHING, Delta, Explicit, ExplicitChange, Request, RuleChange
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine.growth import pieces
 from tidelog.machine.jit import address
 from tidelog.program.plan import ALL, Start
+from tidelog.store.loading_order import in_loading_order
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 from tidelog.store.update_kernels import add_explicit, remove_explicit, set_facts
@@ -66,6 +67,8 @@ def _kept(relation: Relation, asked: Cells | None, facts: Cells) -> Cells | None
 
 def _change(transaction: Transaction, relation: Relation, rows: Cells, adding: bool) -> Cells:
     rows = np.ascontiguousarray(rows, np.int32)
+    if adding:
+        rows = in_loading_order(rows)
     transaction.undo.reserve(len(rows))
     relation.table.complete()
     result = np.empty(len(rows), np.int32)
@@ -101,9 +104,17 @@ class Task:
     """One component in an update: the explicit facts and rules that changed, and the counters that are kept."""
 
     def __init__(
-        self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, counters: Counters
+        self,
+        transaction: Transaction,
+        node: Node,
+        explicit: Explicit,
+        rules: RuleChange,
+        counters: Counters,
+        deltas: Mapping[str, Delta] | None = None,
     ) -> None:
+        """`deltas` is what changed below, if it is not all that the transaction knows of."""
         self.transaction = transaction
+        self.deltas = transaction.deltas if deltas is None else deltas
         self.node = node
         self.explicit = explicit
         self.rules = rules
@@ -114,6 +125,14 @@ class Task:
         self.lists = transaction.lists
         self.runner = transaction.runner
         self.undo = transaction.undo
+
+    def fact_count(self) -> int:
+        """How many facts the component has."""
+        found = 0
+        for relation in self.relations:
+            with self.store.making_for(relation):
+                found += relation.counted(self.store.hooks.between_pieces)
+        return found
 
     def follow_explicit(self) -> None:
         """Without rules, I is E."""
@@ -179,13 +198,15 @@ class Task:
         if len(facts):
             self.undo.reserve(len(facts))
             relation.queues.reserve(len(facts))
-            seed(self.machine, action, relation.number, address(np.ascontiguousarray(facts)), len(facts), protect)
+            facts = np.ascontiguousarray(facts)
+            for first, last in pieces(len(facts), self.store.hooks.between_pieces):
+                seed(self.machine, action, relation.number, address(facts[first:last]), last - first, protect)
 
     def from_below(self, deleted: bool) -> list[Job]:
         """Jobs for what changed below: they start from facts that are gone (from new ones where the atom is negated) in
         deletion, from new ones in insertion.
         """
-        node, added, deltas = self.node, self.rules.added_numbers, self.transaction.deltas
+        node, added, deltas = self.node, self.rules.added_numbers, self.deltas
         # Heads that marks announced need not be derived, unless that moves their counters.
         announced = self.transaction.marking.announced if deleted and self.counters is Counters.NONE else ()
         whole = set() if deleted else self._wholly_new()
@@ -220,7 +241,7 @@ class Task:
         return {
             rule
             for name, pivots in self.node.readers.items()
-            if name in self.transaction.deltas and self.undo.is_new(self.store.relation(name, 0))
+            if name in self.deltas and self.undo.is_new(self.store.relation(name, 0))
             for rule, pivot in pivots
             if pivot.start is Start.POSITIVE and not rule.recursive
         }

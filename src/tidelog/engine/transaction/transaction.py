@@ -80,12 +80,11 @@ class Transaction:
         self.deltas: dict[str, Delta] = {}
         # What changed in E, by the relations that explicit facts lie in.
         self.explicit: dict[Relation, ExplicitChange] = {}
-        # Predicates of components in which a deletion was expensive for the little that it took with it.
-        self.cyclic: tuple[str, ...] = ()
         # Instances that Backward/Forward found in insertion and whose heads were not new; None under other algorithms.
         self.known_heads: int | None = None
         self.failed_groups: list[FailedGroup] = []
         self._observer = observer
+        self.claims: Callable[[], frozenset[str]] = frozenset  # the predicates that it may change
         self.window: Window = CLOSED if observer is None else observer.window
         self.growth = RelationGrowth(store, observer is not None)
         budget = None if observer is None else observer.budget
@@ -103,8 +102,13 @@ class Transaction:
 
     def _between_pieces(self) -> None:
         if self._observer is not None:
-            self._observer.between_pieces(self.runner.makes_room)
+            self._observer.between_pieces(self.runner.makes_room or self._makes_for_itself())
         self._let_in(False)
+
+    def _makes_for_itself(self) -> bool:
+        """Whether a table or an index is being made for a predicate that no update can touch which passes this one."""
+        making = self.store.making
+        return making is not None and making in self.claims()
 
     def _shut(self) -> None:
         """From now on nobody is let in: what was can no longer be told."""

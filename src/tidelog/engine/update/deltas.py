@@ -42,6 +42,8 @@ class Request:
     add: EncodedFacts = field(default_factory=dict)
     remove_rules: tuple[int, ...] = ()
     add_rules: tuple[Rule, ...] = ()
+    # Predicates whose facts other modules keep from now on, though no rule comes or goes.
+    rearranged: tuple[str, ...] = ()
 
     def explicit(self, predicate: str) -> ExplicitChange:
         """What is asked for of a predicate; some of it may be there already, or not be there at all."""
@@ -54,7 +56,8 @@ NO_REQUEST = Request()
 @dataclass(slots=True)
 class Outcome:
     """What an update did: the rows of each predicate that changed, in I and in E, rule applications by kind, the rule
-    instances that failed in an expression, and what changed in the answers of watched queries.
+    instances that failed in an expression, hidden predicates that gained facts, and what changed in the answers of
+    watched queries.
     """
 
     removed: dict[str, Rows]
@@ -62,6 +65,7 @@ class Outcome:
     explicit: dict[str, ExplicitChange]
     work: dict[str, int]
     errors: Failures
+    hidden: list[str]
     answers: list[AnswersChanged] = field(default_factory=list)
 
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidelog.formats.jsonl import value_to_json
+from tidelog.language.arithmetic import NoValue
 from tidelog.language.literals import render_value
 from tidelog.language.syntax import Variable, variables
 from tidelog.machine import registers as M
-from tidelog.program.no_value import NoValue, why_incomparable, why_no_value
+from tidelog.program.no_value import why_incomparable, why_no_value
 from tidelog.program.normal_form import is_foreign
 from tidelog.program.plan import Compare, Define, Match, Plan, Step, Take
 from tidelog.store.store import Store

@@ -72,7 +72,8 @@ class RelationGrowth:
         """Many facts are about to come into a relation: if it is dense, it keeps bits."""
         # First: whatever fails on the way, the bits are forgotten.
         self._dense.add(relation)
-        relation.bits.keep()
+        with self._store.making_for(relation):
+            relation.bits.keep()
 
     def expect_long_work(self) -> None:
         """Insertion that has used up a budget goes on for long: bits pay for the relation that facts come into now."""

@@ -18,6 +18,7 @@ from tidelog.engine.rules.compiled import AUXILIARY
 from tidelog.engine.update.function_calls import answer_requests
 from tidelog.engine.update.relation_growth import RelationGrowth
 from tidelog.errors import LimitError
+from tidelog.joins.functions.numbering import replaced_by
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
 from tidelog.machine import status as S
@@ -31,6 +32,9 @@ BUDGET = 4_000_000
 
 # Candidates that a kernel looks at, at least, before it pauses for another thread: about a tenth of a millisecond.
 LEAST = 2_000
+
+# Facts that a kernel goes through, without a join, before it pauses for another thread: about as long.
+STRIDE = 1 << 13
 
 # How many times, in all, a patient deletion is asked whether it is worth going on.
 LOOKS_AHEAD = 8
@@ -105,7 +109,7 @@ class Runner:
         self._store = store
         self.machine = store.machine
         self._limits = limits
-        self._functions = functions
+        self.functions = functions
         self._rule_text = rule_text
         self._growth = growth or RelationGrowth(store)
         self._window = window
@@ -131,6 +135,8 @@ class Runner:
     def run(self, kernel: Callable[..., int], *arguments: Any) -> None:
         """Run a kernel to its end."""
         self.machine[M.STATE : M.STATE_END] = 0
+        self.machine[M.REPLACED] = replaced_by(self.functions) if self.functions else 0  # Mostly there are none.
+        self.machine[M.STRIDE] = STRIDE
         while True:
             budget = self._budget if self._patience is None else max(1, min(self._slice, self._patience))
             self.machine[M.BUDGET], self.machine[M.HEED] = budget, budget - LEAST
@@ -175,11 +181,12 @@ class Runner:
         if status in (S.FULL_TERMS, S.NEED_CALLS):
             with self._window.using_terms():
                 if status == S.FULL_TERMS:
-                    store.terms.reserve(1)
+                    store.terms.reserve(1, int(machine[M.TEXT_WANTED]))
+                    machine[M.TEXT_WANTED] = 0
                 else:
                     if machine[M.REQUEST_COUNT] == 0:
                         store.arrays.grow_requests()
-                    answer_requests(store, self._functions)
+                    answer_requests(store, self.functions, self.check_limits)
         elif status == S.FULL:
             self.makes_room = True
             try:
@@ -223,8 +230,10 @@ class Runner:
         if limits.max_facts is not None:
             # Facts are only counted if all records, dead ones too, and the pairs of closures are too many.
             at_most = self._records()
-            if at_most + more > limits.max_facts and (total := self._store.fact_count() + more) > limits.max_facts:
-                raise LimitError(f"more than {limits.max_facts} facts ({total} so far); {busiest()}")
+            if at_most + more > limits.max_facts:
+                total = self._store.fact_count(hidden=True) + more
+                if total > limits.max_facts:
+                    raise LimitError(f"more than {limits.max_facts} facts ({total} so far); {busiest()}")
             if outdone > limits.max_facts:
                 what = "values that get better again and again, as in a cycle that does not end"
                 raise LimitError(f"more than {limits.max_facts} facts: {what} ({outdone:,} replaced); {busiest()}")

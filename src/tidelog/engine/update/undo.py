@@ -27,7 +27,7 @@ from tidelog.store.update_kernels import (
     changed_facts,
     commit_log,
     commit_relation,
-    empty_relation,
+    empty_records,
     roll_back_log,
     roll_back_relation,
 )
@@ -100,11 +100,11 @@ class UndoLog:
         first = relation.flags_column
         # What the log holds already is put back from there, afterwards.
         kept = np.empty((3 if relation.has_counters else 1, len(before)), np.int32)
-        for start, end in pieces(len(before), self._store.hooks.between_pieces):
+        for start, end in self._pieces(len(before)):
             # Column by column: numpy copies short rows one by one.
             kept[:, start:end] = before[start:end, first : first + len(kept)].T
+            before[start:end, first] |= F.TOUCHED
         self._columns[relation] = kept
-        before[:, first] |= F.TOUCHED
 
     def set_aside(self, relation: Relation) -> Records:
         """Take all records out of a relation, as they were when the update began; takes constant time. The log forgets
@@ -130,9 +130,11 @@ class UndoLog:
         relation.queues.clear()
         relation.table.complete()
         relation.mark_unclean()
-        self.keep_columns(relation)
-        empty_relation(self._machine, relation.number)
-        return _explicit_facts(relation)
+        with self._store.making_for(relation):
+            self.keep_columns(relation)
+            for first, last in self._pieces(relation.count):
+                empty_records(self._machine, relation.number, first, last)
+            return self._explicit_facts(relation)
 
     def renew(self, relation: Relation, share: float) -> Cells:
         """The same by setting all records aside, see below. The explicit facts get fresh ones, and there is room
@@ -142,7 +144,7 @@ class UndoLog:
             return self.take_all(relation)
         relation.queues.clear()
         # As they are now: the records that are set aside are as of before the update.
-        rows = relation.rows(_explicit_facts(relation))
+        rows = relation.rows(self._explicit_facts(relation))
         former = self.set_aside(relation)
         relation.table.expect(len(former.keys), former.count, share)
         relation.load(rows, F.EXPLICIT)
@@ -167,8 +169,8 @@ class UndoLog:
                 return renewed_closure(relation, self._former_closures[relation])
             return renewed_records(relation, self._set_aside[relation][0])
         if relation in self._columns:
-            places = relation.cells[: relation.count, relation.flags_column] & (F.IN | F.OLD)
-            removed, added = (np.flatnonzero(places == place).astype(np.int32) for place in (F.OLD, F.IN))
+            with self._store.making_for(relation):
+                removed, added = (self._facts_with(relation, F.IN | F.OLD, flags) for flags in (F.OLD, F.IN))
             return Delta.of_facts(relation, removed, added)
         entries = int(self._machine[M.LOG_COUNT]) - self._component_start
         start = int(relation.fields[R.START])
@@ -184,6 +186,20 @@ class UndoLog:
         at = address(removed), address(added), address(counts)
         changed_facts(self._machine, relation.number, self._component_start, start, *at)
         return Delta.of_facts(relation, removed[: counts[0]], added[: counts[1]])
+
+    def _explicit_facts(self, relation: Relation) -> Cells:
+        return self._facts_with(relation, F.EXPLICIT, F.EXPLICIT) if relation.explicit_count else NOTHING
+
+    def _facts_with(self, relation: Relation, mask: int, wanted: int) -> Cells:
+        """The facts of a relation whose flags are those that are wanted, as far as the mask goes."""
+        column = relation.cells[: relation.count, relation.flags_column]
+        found = [
+            np.flatnonzero(column[first:last] & mask == wanted) + first for first, last in self._pieces(len(column))
+        ]
+        return np.concatenate(found).astype(np.int32)
+
+    def _pieces(self, count: int) -> Iterator[tuple[int, int]]:
+        return pieces(count, self._store.hooks.between_pieces)
 
     def end_component(self) -> None:
         """What is logged from now on belongs to the next component."""
@@ -240,6 +256,9 @@ class UndoLog:
         for relation, kept in self._kept.items():
             relation.kept = kept
         for relation in self._grown():
+            if relation.fields[R.DRAFTS] and relation.is_new():
+                relation.clear()
+                continue
             relation.note_dead(relation.count - int(relation.fields[R.START]))
             roll_back_relation(self._machine, relation.number)
         for relation in self._store.relations:
@@ -258,13 +277,6 @@ class UndoLog:
         (grown,) = (table[:, R.COUNT] != table[:, R.START]).nonzero()
         spared = self._of_others.union(self._store.memo_functions)
         return [self._store.relations[number] for number in grown.tolist() if number not in spared]
-
-
-def _explicit_facts(relation: Relation) -> Cells:
-    if not relation.explicit_count:
-        return NOTHING
-    flags = relation.cells[: relation.count, relation.flags_column]
-    return np.flatnonzero(flags & F.EXPLICIT).astype(np.int32)
 
 
 # --- renewal ----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ A shape that reads nothing of what changed costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from contextlib import contextmanager
 from itertools import count
 
@@ -71,6 +71,11 @@ class Watches:
         for watch in self._watches.values():
             if watch.shape.constants:
                 yield np.array(list(watch.keys), np.int32)
+
+    @property
+    def predicates(self) -> Collection[str]:
+        """What the queries read."""
+        return self._by_predicate.keys()
 
     def joins(self, one: frozenset[str], other: frozenset[str]) -> bool:
         """Whether some query reads predicates of both."""
