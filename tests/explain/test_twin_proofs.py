@@ -79,7 +79,7 @@ def is_explained_from_bases(rules: str) -> bool:
 
 
 @given(twins(), facts())
-@settings(few, max_examples=60)
+@settings(few, max_examples=25)
 def test_proofs_of_large_twins_are_sound_and_lowest(rules: str, given_facts: dict[str, set[tuple[int, ...]]]) -> None:
     check_as_large(rules, given_facts, most=60)
     with pytest.MonkeyPatch.context() as patch:
@@ -88,7 +88,7 @@ def test_proofs_of_large_twins_are_sound_and_lowest(rules: str, given_facts: dic
 
 
 @given(twins(), st.sampled_from(MIXING), facts())
-@settings(few, max_examples=30)
+@settings(few, max_examples=15)
 def test_proofs_of_twins_with_rules_of_other_forms_are_lowest(
     rules: str, mixing: str, given_facts: dict[str, set[tuple[int, ...]]]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,10 @@ NUMBERS = np.array([[0, 1], [2, 3]])
         (np.array([["漢字", "a\0é"], ["x", ""]])[:, ::-1], [["a\0é", "漢字"], ["", "x"]]),
         (np.array([["", ""]], "U0"), [["", ""]]),
         (np.array([["a", 1]], object), [["a", 1]]),
+        (np.array([["2020-01-01"]], "M8[D]"), [[date(2020, 1, 1)]]),
+        (np.array([["2020-01-01T10:00"]], "M8[ns]"), [[datetime(2020, 1, 1, 10)]]),
+        (np.array([[90]], "m8[m]"), [[timedelta(hours=1, minutes=30)]]),
+        (np.array([[np.datetime64("2020-01-01")]], object), [[date(2020, 1, 1)]]),
         (np.ma.array(NUMBERS), NUMBERS.tolist()),
         (np.empty((2, 0)), [[]]),
         (np.empty((0, 2)), []),
@@ -53,7 +58,8 @@ def test_arrays_are_their_rows(array: Any, rows: list[Any]) -> None:
         (np.ma.array(NUMBERS, mask=NUMBERS == 1), "masked"),
         (np.array([[2**63]], np.uint64), "64 bits"),
         (np.array([[b"a"]]), "bytes"),
-        (np.array([["2020-01-01"]], "M8[D]"), "date"),
+        (np.array([["2020-01-01", "NaT"]], "M8[D]"), "missing"),
+        (np.array([["2020-01-01T00:00:00.000000001"]], "M8[ns]"), "nanoseconds"),
         (np.array([[1j]]), "complex"),
         (np.array([[None]], object), "None"),
         (np.array([["\ud800"]]), "no valid Unicode"),

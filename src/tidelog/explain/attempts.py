@@ -101,7 +101,9 @@ class EngineGrounds:
             return None
         value = self._engine.store.terms.table.decode(int(found[0, lattice.column]))
         asked = fact.row[lattice.column]
-        return found[0].tolist() if is_better(value, asked, lattice.direction == RISES) else None
+        # A fact that does not hold is never the join of its group.
+        outdone = lattice.join is not None or is_better(value, asked, lattice.direction == RISES)
+        return found[0].tolist() if outdone else None
 
     def group(self, rule: NormalRule, binding: Binding) -> Sequence[int] | None:
         predicate, lattices = rule.head.predicate, self._engine.graph.component(rule.head.predicate).lattices

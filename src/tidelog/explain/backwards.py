@@ -20,6 +20,7 @@ from tidelog.engine.rules.compiled import group_predicate, normal_form
 from tidelog.engine.update.runner import Runner
 from tidelog.explain import closure_rules
 from tidelog.language.syntax import Atom, Variable
+from tidelog.program.graph import Component
 from tidelog.program.modules import Kind
 from tidelog.program.normal_form import NormalRule
 from tidelog.program.plan import HEAD, make_plan
@@ -112,7 +113,7 @@ class BackwardRules:
         one, whose rules offer only the next nodes as stops, and one whose rules lead several ways or mix twins.
         """
         closure = self.engine.closures.get(predicate)
-        if closure is None or not closure.base.is_own or len(closure.relation) <= SEARCHED_PAIRS:
+        if closure is None or closure.fed or not closure.base.is_own or len(closure.relation) <= SEARCHED_PAIRS:
             return None
         rules = self.rules_of(closure)
         if closure.module.twins and closure.module.kind is not Kind.TRANSITIVE:
@@ -120,6 +121,11 @@ class BackwardRules:
         if closure.module.twins and not closure_rules.can_copy_first(rules):
             return None
         return closure if closure_rules.leads_one_way(rules) else None
+
+    def joined_component(self, predicate: str) -> Component | None:
+        """The component of a predicate, if values are joined by lattices of the user's own in its recursion."""
+        component = self.engine.graph.component(predicate)
+        return component if any(lattice.join for lattice in component.lattices.values()) else None
 
     def closure(self, predicate: str) -> ClosureNode:
         """The closure that a predicate is known to be."""

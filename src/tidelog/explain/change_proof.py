@@ -61,7 +61,7 @@ class ChangeProof:
         """What of a proof an update decided: `changed` facts that are new or gone, `negated` atoms that matched facts
         on the other side of the update, and `rules` of this side alone.
         """
-        steps = [step for step in proof.steps() if changed(step.fact)]
+        steps = [step for step in proof.steps() if not step.is_part and changed(step.fact)]
         conditions = dict.fromkeys(text for step in proof.steps() for text in step.conditions)
         return cls(
             proof.fact,

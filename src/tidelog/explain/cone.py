@@ -75,7 +75,7 @@ def discover(m: Registers, c: Registers, place: int, row_address: int, depth: in
     node = node_at(c, number)
     relation = get(predicate, E.PREDICATE_RELATION)
     known = find(m, relation, row_address)
-    explicit = 0
+    explicit = get(predicate, E.PREDICATE_EVIDENT)
     if known >= 0 and flags_of(m, relation, known) & F.EXPLICIT:
         explicit = 1
     put(node, E.NODE_PREDICATE, place)
@@ -219,13 +219,21 @@ def expand(m: Registers, c: Registers) -> int:
 
 
 @device
-def reach(c: Registers, node: int, height: int, choice: int, queued: int) -> int:
-    """Give a node its height, unless it has a lower one. Returns how many nodes are in the queue then."""
+def settle(c: Registers, node: int, height: int, choice: int) -> bool:
+    """Give a node its height, unless it has a lower one."""
     at = node_at(c, node)
     if get(at, E.NODE_HEIGHT) >= 0:
-        return queued
+        return False
     put(at, E.NODE_HEIGHT, height)
     put(at, E.NODE_CHOICE, choice)
+    return True
+
+
+@device
+def reach(c: Registers, node: int, height: int, choice: int, queued: int) -> int:
+    """Give a node its height, unless it has a lower one. Returns how many nodes are in the queue then."""
+    if not settle(c, node, height, choice):
+        return queued
     put(c[E.QUEUE], queued, node)
     return queued + 1
 
@@ -253,18 +261,28 @@ def begin_measure(c: Registers) -> int:
 
 @device
 def use_up(c: Registers, number: int, queued: int) -> int:
-    """Tell the instances that use a node its height. Returns how many nodes are in the queue then."""
-    node = node_at(c, number)
-    height = get(node, E.NODE_HEIGHT)
-    use = get(node, E.NODE_USES)
-    while use >= 0:
-        offset = get(instance_at(c, use), E.USE_INSTANCE)
-        instance = instance_at(c, offset)
-        remaining = get(instance, E.INSTANCE_OPEN) - 1
-        put(instance, E.INSTANCE_OPEN, remaining)
-        if remaining == 0 and get(instance, E.INSTANCE_ENABLED):
-            queued = reach(c, get(instance, E.INSTANCE_HEAD), height + 1, offset, queued)
-        use = get(instance_at(c, use), E.USE_NEXT)
+    """Tell the instances that use a node its height, and those that use the heads that are no higher: these bypass the
+    queue. Returns how many nodes are in the queue then.
+    """
+    height = get(node_at(c, number), E.NODE_HEIGHT)
+    put(node_at(c, number), E.NODE_WAITING, -1)
+    while number >= 0:
+        node = node_at(c, number)
+        number = get(node, E.NODE_WAITING)
+        use = get(node, E.NODE_USES)
+        while use >= 0:
+            offset = get(instance_at(c, use), E.USE_INSTANCE)
+            instance = instance_at(c, offset)
+            remaining = get(instance, E.INSTANCE_OPEN) - 1
+            put(instance, E.INSTANCE_OPEN, remaining)
+            if remaining == 0 and get(instance, E.INSTANCE_ENABLED):
+                head = get(instance, E.INSTANCE_HEAD)
+                if get(plan_at(c, get(instance, E.INSTANCE_PLAN)), E.PLAN_STEP):
+                    queued = reach(c, head, height + 1, offset, queued)
+                elif settle(c, head, height, offset):
+                    put(node_at(c, head), E.NODE_WAITING, number)
+                    number = head
+            use = get(instance_at(c, use), E.USE_NEXT)
     return queued
 
 
@@ -287,9 +305,7 @@ def measure(c: Registers, goals: int) -> int:
             if waiting == c[E.NODE_COUNT] or height <= get(node_at(c, waiting), E.NODE_HEIGHT):
                 # It bypasses the queue, where it would stand behind higher ones.
                 given += 1
-                if get(node, E.NODE_HEIGHT) < 0:
-                    put(node, E.NODE_HEIGHT, height)
-                    put(node, E.NODE_CHOICE, E.AS_GIVEN)
+                if settle(c, number, height, E.AS_GIVEN):
                     queued = use_up(c, number, queued)
                 continue
         if waiting == c[E.NODE_COUNT]:

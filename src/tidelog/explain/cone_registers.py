@@ -65,6 +65,7 @@ NODE_HEIGHT = next(_columns)  # of its lowest proof, -1 for unknown
 NODE_CHOICE = next(_columns)  # the instance at the top of its lowest proof, AS_EXPLICIT or AS_GIVEN
 NODE_LEAF = next(_columns)  # 0: do not take it as explicit, though it is
 NODE_GIVEN = next(_columns)  # the height that it was given, -1 for none
+NODE_WAITING = next(_columns)  # in `measure`, the node of the same height that is next, -1 for none
 NODE_CELLS = next(_columns)
 
 AS_EXPLICIT, AS_GIVEN = -1, -2
@@ -75,6 +76,7 @@ PREDICATE_RELATION = next(_columns)  # where its explicit facts lie
 PREDICATE_SHADOW = next(_columns)  # where its discovered facts lie
 PREDICATE_FIRST = next(_columns)  # its first plan, UNPLANNED or CLOSED
 PREDICATE_COUNT = next(_columns)  # how many plans it has
+PREDICATE_EVIDENT = next(_columns)  # 1: its facts need no proof
 PREDICATE_CELLS = next(_columns)
 
 UNPLANNED = -1  # no plans have been made yet
@@ -87,6 +89,7 @@ PLAN_FIRST = next(_columns)  # its first premise
 PLAN_COUNT = next(_columns)  # how many premises it has
 PLAN_EXTRAS = next(_columns)  # cells behind those of the premises
 PLAN_GROUPS = next(_columns)  # 1: all matches are one instance
+PLAN_STEP = next(_columns)  # 0: its head is a part of another rule, which shows the premises as its own
 PLAN_CELLS = next(_columns)
 
 _columns = map(Column, count())

@@ -14,13 +14,17 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import count, islice
 from typing import NamedTuple
 
+import numpy as np
+
 from tidelog.engine.engine import Engine
+from tidelog.engine.queries import originals
 from tidelog.explain.attempts import EngineGrounds
 from tidelog.explain.backwards import BackwardRules
 from tidelog.explain.closure_rules import closed_predicate
 from tidelog.explain.search import Choices, Cone
 from tidelog.explain.writing import Writer
-from tidelog.language.syntax import Atom
+from tidelog.language.printer import render
+from tidelog.language.syntax import Atom, Constant
 from tidelog.proofs.failure import Inquest, WhyNot
 from tidelog.proofs.proof import Proof
 from tidelog.proofs.wording import Wording
@@ -43,8 +47,31 @@ class Explainer:
 
     def proofs(self, predicate: str, row: Cells, limit: int) -> list[Proof]:
         """The `limit` lowest proofs of a fact, the lowest first; none if it does not hold."""
-        if limit <= 0 or not self._engine.holds(predicate, row):
+        if limit <= 0:
             return []
+        copies = [self._copy(predicate, row, each) for each in self._originals(predicate, row, max(limit, TRIED))]
+        found = self._own_proofs(predicate, row, limit) if self._engine.holds(predicate, row) else []
+        return sorted((*found, *copies), key=lambda proof: proof.height)[:limit] if copies else found
+
+    def _originals(self, predicate: str, row: Cells, most: int) -> list[Cells]:
+        """Other rows that stand for a fact under an equality."""
+        return [other for other in originals(self._engine, predicate, row, most) if not np.array_equal(other, row)]
+
+    def _copy(self, predicate: str, row: Cells, original: Cells) -> Proof:
+        """A proof of a fact in which constants of another one are replaced by equal ones."""
+        equality, wording = self._engine.graph.equality, self._wording()
+        assert equality is not None
+        pairs = dict.fromkeys(
+            (old, new) for old, new in zip(original.tolist(), row.tolist(), strict=True) if old != new
+        )
+        premises = [self._lowest(predicate, original)]
+        premises += [self._lowest(equality.predicate, np.array(pair, np.int32)) for pair in pairs]
+        decode = self._engine.store.terms.table.decode
+        fact = Atom(predicate, tuple([Constant(decode(term)) for term in row.tolist()]))
+        return Proof(wording.text(fact), render(equality.written, self._prefixes()), premises)
+
+    def _own_proofs(self, predicate: str, row: Cells, limit: int) -> list[Proof]:
+        """The lowest proofs of a row that is there."""
         if limit == 1:
             return [self._lowest(predicate, row)]
         wording = self._wording()
@@ -68,7 +95,9 @@ class Explainer:
     def why_not(self, fact: Atom, row: Cells | None, arities: Mapping[str, int]) -> WhyNot:
         """What a fact lacks. `row` is None if its predicate is unknown; `arities` are those of the known ones."""
         wording = self._wording()
-        if row is not None and self._engine.holds(fact.predicate, row):
+        if row is not None and (
+            self._engine.holds(fact.predicate, row) or len(originals(self._engine, fact.predicate, row, 1))
+        ):
             return WhyNot.of(f"{wording.text(fact)} holds; `explain` proves it.")
         return Inquest(EngineGrounds(self._backwards), wording).report(fact, row is not None, arities)
 

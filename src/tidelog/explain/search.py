@@ -1,9 +1,11 @@
 """The search for proofs: the cone of a fact, discovered by kernels as far as a lowest proof can need it.
 
-A proof of height h lies within h steps of its fact. So the cone is discovered breadth first, and each time that it has
-grown by half, heights are measured: once the fact has a proof no higher than the depth that is complete, there can be
-no lower one. Nothing is noted during materialisation. All that is kept between two searches is plans, and relations to
-find facts in. Pairs of a large closure are not expanded: their heights come from `closure_proofs`.
+A proof of height h lies within h steps of its fact, or within 2 h where rules have parts that are checked once: those
+are steps, but not of the proof, whose rule shows what its parts rest on. So the cone is discovered breadth first, and
+each time that it has grown by half, heights are measured: once the fact has a proof no higher than the depth that is
+complete, there can be no lower one. Nothing is noted during materialisation. All that is kept between two searches is
+plans, and relations to find facts in. Pairs of a large closure are not expanded: their heights come from
+`closure_proofs`; and those of facts of a recursion with joins, from `join_proofs`.
 """
 
 from __future__ import annotations
@@ -17,15 +19,18 @@ import numpy.typing as npt
 
 from tidelog.engine.modules.closure_node import ClosureNode
 from tidelog.engine.propagation.match_sets import SHOWN
-from tidelog.errors import LimitError
+from tidelog.errors import LimitError, TidelogError
 from tidelog.explain import cone_registers as E
 from tidelog.explain.backwards import BackwardRule, BackwardRules
 from tidelog.explain.closure_proofs import ClosureProofs
 from tidelog.explain.closure_rules import PairFact
 from tidelog.explain.cone import discover_goals, expand, measure
+from tidelog.explain.join_proofs import JoinProofs
+from tidelog.language.names import is_checked_once, is_evident
 from tidelog.machine.growth import grown
 from tidelog.machine.jit import address
 from tidelog.machine.status import DONE, PAUSED
+from tidelog.program.graph import Component
 from tidelog.store.relation_parts import Cells
 
 FIRST_CELLS = 1024
@@ -59,8 +64,10 @@ class Cone:
         self._nodes: Cells = np.zeros((max(64, self.goals), E.NODE_CELLS), np.int32)
         self._queue: Cells = np.zeros(len(self._nodes), np.int32)
         self._closed: dict[ClosureNode, ClosureProofs] = {}
+        self._joined: dict[Component, JoinProofs] = {}
         self._needs_height = False
         self.along_paths = False  # whether one of the predicates is a large closure
+        self._has_parts = False  # whether a rule has parts that are checked once
         self._cells: Cells = np.zeros(FIRST_CELLS, np.int32)
         self._row: Cells = np.zeros(16, np.int32)
         self._instances: dict[int, Instance] = {}
@@ -88,10 +95,15 @@ class Cone:
             self._predicates.append(predicate)
             explicit = self._engine.explicit_relation(predicate) or self._engine.store.relation(predicate, arity)
             shadow = self.backwards.shadow(predicate, arity)
-            self._predicate_rows.append([explicit.number, shadow.number, E.UNPLANNED, 0])
+            self._predicate_rows.append([explicit.number, shadow.number, E.UNPLANNED, 0, int(is_evident(predicate))])
         return self._places[predicate]
 
     def _add_plans(self, place: int) -> None:
+        joined = self.backwards.joined_component(self._predicates[place])
+        if joined is not None:
+            self._predicate_rows[place][E.PREDICATE_FIRST] = E.CLOSED
+            self._joined.setdefault(joined, JoinProofs(self.backwards, joined, heights_of))
+            return
         closure = self.backwards.large_closure(self._predicates[place])
         if closure is not None:
             self.along_paths = True
@@ -100,10 +112,12 @@ class Cone:
                 # Twins share it.
                 self._closed.setdefault(closure, ClosureProofs(self.backwards, closure, heights_of))
                 return
-        rules = self.backwards.rules_for(self._predicates[place])
-        self._predicate_rows[place][E.PREDICATE_FIRST :] = len(self._plans), len(rules)
+        is_part = is_checked_once(self._predicates[place])
+        self._has_parts |= is_part
+        rules = [] if is_evident(self._predicates[place]) else self.backwards.rules_for(self._predicates[place])
+        self._predicate_rows[place][E.PREDICATE_FIRST : E.PREDICATE_COUNT + 1] = len(self._plans), len(rules)
         for rule in rules:
-            counts = [len(rule.premises), len(rule.extras), int(rule.grouping)]
+            counts = [len(rule.premises), len(rule.extras), int(rule.grouping), int(not is_part)]
             self._plan_rows.append([rule.offset, len(self._premise_places), *counts])
             self._premise_places += [self._place(atom.predicate, atom.arity) for atom in rule.premises]
             self._plans.append(rule)
@@ -130,10 +144,14 @@ class Cone:
             self._expand()
             height = self.measure()
             at = int(registers[E.AT_NODE])  # all nodes of lower depth than this one have been expanded
-            if at == registers[E.NODE_COUNT] or 0 <= height <= self._nodes[at, E.NODE_DEPTH] + 1:
+            if at == registers[E.NODE_COUNT] or 0 <= height <= self._least_height(self._nodes[at, E.NODE_DEPTH]):
                 return
             if height > 0:
-                registers[E.DEPTH] = height - 1
+                registers[E.DEPTH] = 2 * height - 1 if self._has_parts else height - 1
+
+    def _least_height(self, depth: int) -> int:
+        """The least height of proofs that use a fact at some depth which is not explicit."""
+        return (depth + 1) // 2 if self._has_parts else depth + 1
 
     def find_each(self) -> list[int]:
         """Discover as much as the lowest proofs of all first nodes need, and measure it. Returns their heights."""
@@ -164,11 +182,17 @@ class Cone:
                 return
             # Between two runs, since this may need another search.
             node = int(self._registers[E.AT_NODE])
-            predicate, (first, second) = self.fact(node)
-            pair = PairFact(predicate, (first, second))
-            self._nodes[node, E.NODE_GIVEN] = self.closure_proofs(predicate).height(pair)
+            self._nodes[node, E.NODE_GIVEN] = self._height(*self.fact(node))
             self._registers[E.AT_NODE] += 1
             self._registers[E.AT_PLAN] = self._registers[E.AT_JOINING] = 0
+
+    def _height(self, predicate: str, row: list[int]) -> int:
+        """The height of a proof of a fact that is not expanded."""
+        joined = self.join_proofs(predicate)
+        if joined is not None:
+            return joined.height((predicate, tuple(row)))
+        first, second = row
+        return self.closure_proofs(predicate).height(PairFact(predicate, (first, second)))
 
     def _step(self, machine: npt.NDArray[np.int64]) -> int:
         status = int(expand(machine, self._registers))
@@ -197,6 +221,12 @@ class Cone:
 
     def choices(self, goal: int = 0) -> Choices:
         """What the last measurement chose for a node and for all that its proof uses."""
+        if self._nodes[goal, E.NODE_HEIGHT] < 0:
+            # Among the facts that hold, a best value that improves itself around a circle rests on itself alone.
+            raise TidelogError(
+                "every proof of this fact uses values that better ones have replaced, and these are not kept: a rule "
+                "improves the value that it starts from, around a circle"
+            )
         chosen: Choices = {}
         waiting = [goal]
         while waiting:
@@ -231,6 +261,11 @@ class Cone:
     def closure_proofs(self, predicate: str) -> ClosureProofs:
         """Proofs of the pairs of a large closure, which are not expanded."""
         return self._closed[self.backwards.closure(predicate)]
+
+    def join_proofs(self, predicate: str) -> JoinProofs | None:
+        """Proofs of the facts of a recursion with joins; None for any other predicate."""
+        component = self.backwards.joined_component(predicate)
+        return None if component is None else self._joined[component]
 
     def ways(self, node: int) -> Iterator[int]:
         """All choices for a node: the instances that were discovered for it, and AS_EXPLICIT."""

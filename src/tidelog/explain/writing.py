@@ -12,6 +12,7 @@ from tidelog.explain.search import Choices, Cone, Instance
 from tidelog.language.syntax import Variable
 from tidelog.proofs.proof import Proof
 from tidelog.proofs.wording import Binding, Matched, Wording, conditions_of, has_conditions
+from tidelog.store.relation_parts import Cells
 
 
 class Writer:
@@ -39,17 +40,20 @@ class Writer:
     def _proof(self, node: int, choice: int) -> Proof:
         predicate, row = self._cone.fact(node)
         if choice == AS_GIVEN:
+            joined = self._cone.join_proofs(predicate)
+            if joined is not None:
+                return joined.write((predicate, tuple(row)), self._wording, self._lower)
             return self._closed(PairFact(predicate, (row[0], row[1])))
         text = self._wording.fact(predicate, row)
         if choice < 0:
             return Proof(text)
         instance = self._cone.instance(choice)
         rule = instance.rule
-        premises = [self._proofs[premise] for premise in instance.premises]
+        premises = [(self._cone.fact(premise)[0], self._proofs[premise]) for premise in instance.premises]
         if rule.turned is not None:
-            premises[rule.turned] = self._turned(instance.matches[0][0][rule.turned])
+            premises[rule.turned] = predicate, self._turned(instance.matches[0][0][rule.turned])
         conditions = _conditions(self._cone, instance, row, self._wording)
-        return Proof(text, self._wording.rule(rule.normal.source), premises, conditions)
+        return Proof.of_instance(predicate, text, self._wording.rule(rule.normal.source), premises, conditions)
 
     def _turned(self, node: int) -> Proof:
         """A pair of a symmetric closure, from the pair of its base that is the other way round."""
@@ -75,8 +79,12 @@ class Writer:
         backwards = self._cone.backwards
         predicate = leaves[0].predicate
         base = base_name(backwards.closure(predicate), predicate)
-        with backwards.inner() as inner:
-            cone = Cone(inner, base, np.array([leaf.pair for leaf in leaves], np.int32))
+        return self._lower(base, np.array([leaf.pair for leaf in leaves], np.int32))
+
+    def _lower(self, predicate: str, rows: Cells) -> list[Proof]:
+        """Facts that something which is not searched rests on, all of one predicate."""
+        with self._cone.backwards.inner() as inner:
+            cone = Cone(inner, predicate, rows)
             cone.find_each()
             writer = Writer(cone, self._wording, self._written)
             return [writer.write(cone.choices(node), node) for node in range(cone.goals)]

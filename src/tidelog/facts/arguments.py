@@ -5,16 +5,23 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidelog.errors import DataError, StorageError, TidelogError
 from tidelog.language import AGGREGATES
-from tidelog.language.checks import BUILTIN_FUNCTIONS, OPERATORS
+from tidelog.language.actions import HEAD_AGGREGATES
+from tidelog.language.checks import OPERATORS, RESERVED_FUNCTIONS
 from tidelog.language.names import RESERVED, is_word
+from tidelog.moments import microseconds
+from tidelog.program.functions.registered import Lattice
 from tidelog.values import is_unicode
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+Time = datetime | float | str
+"""A moment, a number of seconds since 1970, or the text of a moment as XML Schema writes it."""
 
 
 def checked_facts(facts: object, part: str) -> Mapping[str, Any]:
@@ -43,6 +50,17 @@ def checked_commit(commit: object) -> Mapping[str, str]:
     if not all(map(is_unicode, itertools.chain(*commit.items()))):
         raise DataError(f"`commit` holds half of a surrogate pair, which is no Unicode text: {commit!a:.60}")
     return dict(commit)
+
+
+def checked_time(at: object) -> int:
+    """A time, in microseconds since 1970: a moment, its text as XML Schema writes it, or a number of seconds."""
+    time = microseconds(at)
+    if time is None:
+        raise DataError(
+            f"{at!r:.60} is no time; give a datetime, a text such as `2026-11-18T12:00:00Z`, or a number of seconds "
+            "since 1970"
+        )
+    return time
 
 
 def check_folder(folder: Path) -> None:
@@ -84,9 +102,21 @@ def check_function(name: object, function: object) -> None:
     """Refuse a function that rules could not call by its name."""
     if not isinstance(name, str) or not is_word(name) or name in RESERVED:
         raise TidelogError(f"{name!r} cannot name a function: use a word of letters, digits and `_`")
-    if name in BUILTIN_FUNCTIONS or name in OPERATORS:
+    if name in RESERVED_FUNCTIONS or name in OPERATORS:
         raise TidelogError(f"`{name}` is a function of the language; choose another name")
     if name in AGGREGATES:
         raise TidelogError(f"`{name}` is an aggregate of the language; choose another name")
+    if isinstance(function, Lattice):
+        _check_lattice(name, function)
     if not callable(function):
         raise TidelogError(f"`{name}` cannot be registered: {function!r:.60} cannot be called; pass a Python function")
+
+
+def _check_lattice(name: str, lattice: Lattice) -> None:
+    """Refuse a lattice that rules could not join values by."""
+    if name in HEAD_AGGREGATES:
+        raise TidelogError(f"`{name}` is an aggregate of the language; choose another name")
+    for part, function in (("join", lattice.join), ("order", lattice.order)):
+        if not (callable(function) or (function is None and part == "order")):
+            what = f"the `{part}` of the lattice `{name}` cannot be called: {function!r:.60}"
+            raise TidelogError(f"{what}; pass a Python function of two values")

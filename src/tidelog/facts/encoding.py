@@ -56,7 +56,9 @@ def _encode_array(terms: Terms, name: str, array: npt.NDArray[Any]) -> Cells | N
         raise DataError(f"{name}: an array with masked values; facts have no nulls: leave these rows out")
     texts = array.dtype.kind == "U" and array.dtype.itemsize > 0
     if not array.size or not (texts or _holds_numbers(array)):
-        return _encode_tuples(terms, name, array.tolist())
+        # Of moments that count nanoseconds, Python's own values would be bare integers.
+        rows = [list(row) for row in array] if array.dtype.kind in "Mm" else array.tolist()
+        return _encode_tuples(terms, name, rows)
     encode = terms.encode_padded if texts else terms.encode_numbers
     return np.stack([encode(np.asarray(column)) for column in array.T], axis=1)
 

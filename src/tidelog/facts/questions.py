@@ -7,17 +7,20 @@ but probably a mistake: it is warned of, unless the program declares it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from contextlib import nullcontext
 from typing import Any
 
-from tidelog.errors import DataError, TidelogError, UnknownPredicateWarning, warn
+from tidelog.errors import DataError, ParseError, TidelogError, UnknownPredicateWarning, warn
 from tidelog.facts.arguments import checked_text
-from tidelog.language import parse_atom, parse_query, render
-from tidelog.language.checks import Spellings, check_arities, check_query, unknown_predicate
+from tidelog.language import DLOG, parse_atom, parse_query, render
+from tidelog.language.checks import Spellings, check_arities, check_statement, unknown_predicate
+from tidelog.language.names import is_hidden
 from tidelog.language.parameters import bind
-from tidelog.language.parse_messages import Source, at, told_of
+from tidelog.language.parse_messages import Source, at, mistake, told_of
 from tidelog.language.syntax import Atom, Constant, Place, Query, body_atoms
+from tidelog.language.written.expansion import plain_forms
+from tidelog.language.written.windows import windows_in
 from tidelog.program.catalogue import Catalogue
 from tidelog.runtime.signals import interruptible
 from tidelog.values import checked_value
@@ -33,15 +36,27 @@ def query_of(asked: str | Query, values: Values, catalogue: Catalogue, functions
         text, query = render(asked, prefixes), asked
     else:
         text = checked_text(asked, "text")
-        query = interruptible(parse_query, text, prefixes)
+        query = interruptible(parse_query, text, prefixes, "<query>", DLOG, catalogue.names(functions))
     # The places of a query that has been parsed belong to another text.
     with nullcontext() if isinstance(asked, Query) else told_of(text, "<query>"):
         query = bind(query, values, Source(text, "<query>"))
-        check_query(query, functions, prefixes)
-        check_arities([query], catalogue.arities, prefixes)
-    for atom in body_atoms(query):
-        warn_of_unknown(catalogue, atom.predicate, atom.arity, atom.place if isinstance(asked, Query) else None)
+        plain = plain_forms(query)
+        for statement in plain:
+            check_statement(statement, functions, prefixes)
+        check_arities(plain, catalogue.arities, prefixes)
+    for atom in (atom for statement in plain for atom in body_atoms(statement)):
+        if not is_hidden(atom.predicate):
+            warn_of_unknown(catalogue, atom.predicate, atom.arity, atom.place if isinstance(asked, Query) else None)
     return query
+
+
+def refuse_new_windows(query: Query, readers: Callable[[str], Collection[int]]) -> None:
+    """What is in a window is known as long as a rule has the same one; `readers` gives the rules with a predicate."""
+    for statement in plain_forms(query):
+        for atom, _ in windows_in(statement.body):
+            if not readers(atom.predicate):
+                hint = "write a rule with it, and ask for the head of the rule"
+                raise mistake(ParseError, atom.place, f"no rule has the window `{render(atom)}`", render(query), hint)
 
 
 def fact_of(asked: object, values: Values, catalogue: Catalogue) -> Atom:

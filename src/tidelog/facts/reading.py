@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
 
 from tidelog.engine.engine import Engine
+from tidelog.engine.queries import originals
 from tidelog.engine.reclaiming import PassingTerms
 from tidelog.engine.transaction.task import explicit_rows
 from tidelog.errors import DataError
+from tidelog.facts.equality import Copies, ShownClasses
 from tidelog.facts.results import Encoded, FactTable, row_identity
+from tidelog.language.names import is_hidden
+from tidelog.language.written.windows import given_predicate
 from tidelog.machine import flags as F
 from tidelog.program.catalogue import Catalogue, NamesInUse, name_of
 from tidelog.runtime.knowledge_lock import KnowledgeLock
@@ -32,27 +36,43 @@ class Reader:
     def __init__(self, engine: Engine, catalogue: Catalogue) -> None:
         self._engine = engine
         self._catalogue = catalogue
+        self.classes = ShownClasses(engine)
 
     def predicates(self) -> list[str]:
         """Every predicate that has facts, that a rule mentions or that is declared, as it is displayed."""
         with_facts = (name for name, relation in self._engine.store.named().items() if len(relation))
-        return self._displayed({*with_facts, *self._engine.graph.predicates, *self._catalogue.declared})
+        in_rules = map(given_predicate, self._engine.graph.predicates)
+        return self._displayed({*with_facts, *in_rules, *self._catalogue.declared})
 
     def explicit_predicates(self) -> list[str]:
         """Every predicate that has explicit facts, as it is displayed."""
         return self._displayed({name for name in self._engine.store.named() if self.count(name, explicit=True)})
 
     def _displayed(self, names: set[str]) -> list[str]:
-        return sorted(self._catalogue.display(name) for name in names if not name.startswith("#"))
+        return sorted(self._catalogue.display(name) for name in names if not is_hidden(name))
+
+    def columns(self, predicate: str) -> tuple[str, ...]:
+        """The names that a predicate's columns are declared with; none if they are not."""
+        signature = self._catalogue.declared.get(predicate)
+        return () if signature is None else tuple(column.name for column in signature.columns)
 
     def _relation(self, predicate: str, explicit: bool) -> Relation | None:
         return self._engine.explicit_relation(predicate) if explicit else self._engine.store.find(predicate)
 
+    def _copies(self, predicate: str, explicit: bool) -> Copies | None:
+        """What the rows of a predicate stand for under an equality; None where they stand for themselves."""
+        relation, classes = self._relation(predicate, explicit), self.classes.of(predicate)
+        if explicit or relation is None or classes is None or not len(classes.terms):
+            return None
+        return classes.copies(relation.rows())
+
     def rows(self, predicate: str, explicit: bool = False, most: int | None = None) -> Encoded:
         """The facts of a predicate, or the first of them."""
-        relation = self._relation(predicate, explicit)
-        if relation is None:
-            cells: Cells = np.empty((0, self._catalogue.arities.get(predicate, 0)), np.int32)
+        relation, copies = self._relation(predicate, explicit), self._copies(predicate, explicit)
+        if copies is not None:
+            cells = copies.rows(0, most)
+        elif relation is None:
+            cells = np.empty((0, self._catalogue.arities.get(predicate, 0)), np.int32)
         elif most is not None and relation.closure is not None and not explicit:
             # A closure may have far more pairs than anybody wants to see.
             pairs = next(iter(relation.closure.pairs(most)), None)
@@ -68,6 +88,10 @@ class Reader:
         relation, terms = self._relation(predicate, explicit), self._engine.store.terms.table
         if relation is None:
             return Encoded(np.empty((0, self._catalogue.arities.get(predicate, 0)), np.int32), terms), None
+        copies = self._copies(predicate, explicit)
+        if copies is not None:
+            last = min(place[0] + most, len(copies))
+            return Encoded(copies.rows(place[0], last), terms), (last, 0) if last < len(copies) else None
         if relation.closure is not None and not explicit:
             pairs, following = relation.closure.page(place, most)
             return Encoded(np.stack(pairs, axis=1), terms), following if following[0] >= 0 else None
@@ -87,7 +111,9 @@ class Reader:
 
     def count(self, predicate: str, explicit: bool = False) -> int:
         """How many facts a predicate has."""
-        relation = self._relation(predicate, explicit)
+        relation, copies = self._relation(predicate, explicit), self._copies(predicate, explicit)
+        if copies is not None:
+            return len(copies)
         if relation is None:
             return 0
         return relation.explicit_count if explicit else len(relation)
@@ -99,7 +125,16 @@ class Reader:
                 cells = self.cells_of(predicate, row)
             except DataError:
                 return False
-            return cells is not None and self._engine.holds(predicate, cells, explicit)
+            if cells is None or self._engine.holds(predicate, cells, explicit):
+                return cells is not None
+            return not explicit and len(originals(self._engine, predicate, cells, 1)) > 0
+
+    def count_all(self) -> int:
+        """How many facts all predicates have."""
+        equality, named = self._engine.graph.equality, self._engine.store.named()
+        changed = [] if equality is None else [name for name in named if equality.applies_to(name)]
+        more = sum(self.count(name) - len(named[name]) for name in changed)
+        return self._engine.store.fact_count() + more
 
     def cells_of(self, predicate: str, row: Row) -> Cells | None:
         """The terms of a fact; None if the predicate is not known with that many arguments."""
@@ -133,6 +168,9 @@ class Facts(FactTable):
 
     def _encoded(self, most: int | None = None) -> Encoded:
         return self._lock.read(lambda: self._reader.rows(self._predicate, self._explicit, most))
+
+    def _names(self, cells: Cells) -> Sequence[str]:
+        return self._reader.columns(self._predicate) or super()._names(cells)
 
     def _keys(self) -> frozenset[object]:
         return frozenset(map(row_identity, self))

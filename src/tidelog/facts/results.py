@@ -169,15 +169,19 @@ class FactSet(FactTable):
         (True, True, 2)
     """
 
-    __slots__ = ("__weakref__", "_known", "_rows", "_terms")
+    __slots__ = ("__weakref__", "_columns", "_known", "_rows", "_terms")
 
-    def __init__(self, terms: TermTable, rows: Rows) -> None:
+    def __init__(self, terms: TermTable, rows: Rows, columns: Sequence[str] = ()) -> None:
         self._terms = terms
         self._rows = rows
+        self._columns = columns
         self._known: frozenset[object] | None = None
 
     def _encoded(self, most: int | None = None) -> Encoded:
         return Encoded(self._rows.read() if most is None else self._rows.first(most), self._terms)
+
+    def _names(self, cells: Cells) -> Sequence[str]:
+        return self._columns or super()._names(cells)
 
     def __len__(self) -> int:
         return self._rows.count

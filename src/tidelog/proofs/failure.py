@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 from tidelog.language import display_predicate
 from tidelog.language.checks import Spellings, unknown_predicate
-from tidelog.language.syntax import Atom, variables
+from tidelog.language.names import is_checked_once
+from tidelog.language.syntax import Atom, own_lattices, variables
 from tidelog.program.plan import Absent, Compare, Define, Match, Step, Take
 from tidelog.proofs.attempts import Attempt, Attempts, Grounds
 from tidelog.proofs.wording import Wording
@@ -116,9 +117,10 @@ class Inquest:
         outdone = self.grounds.outdone_by(fact)
         if outdone is not None:
             better = self.wording.fact(fact.predicate, outdone)
-            return WhyNot.of(
-                f"{text} does not hold: `{name}` keeps the best value of each group, and {better} is better."
-            )
+            kept = f"keeps the best value of each group, and {better} is better"
+            if own_lattices(map(self.grounds.rule, self.grounds.producers(fact.predicate))):
+                kept = f"joins the values of each group, which gives {better}"
+            return WhyNot.of(f"{text} does not hold: `{name}` {kept}.")
         ways = self._ways(fact, ())
         if not ways:
             return WhyNot.of(
@@ -154,7 +156,11 @@ class Inquest:
         for step in attempt.held:
             yield Part("✓", self._said(step, attempt))
         for step in attempt.failed:
-            yield self._failed(step, attempt, above, follow)
+            part = self._failed(step, attempt, above, follow)
+            if part.below is not None and is_checked_once(part.below.attempt.rule.head.predicate):
+                yield from part.below.parts
+            else:
+                yield part
         for step in attempt.open:
             yield Part("?", self._said(step, attempt))
         if not attempt.failed and not attempt.open:

@@ -18,6 +18,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from tidelog.formats.plain_data import PlainData
+from tidelog.language.names import is_auxiliary, is_checked_once, is_evident
 
 DEEPEST = 20
 MOST_PREMISES = 24
@@ -29,7 +30,8 @@ class Proof(PlainData):
 
     `conditions` says what else the instance rests on: negated atoms, comparisons and arithmetic with their values, and
     what went into an aggregate. A fact that is used twice has one proof, which occurs twice. `height` is 0 for an
-    explicit fact; for others it is one more than that of the highest premise.
+    explicit fact; for others it is one more than that of the highest premise. `is_part` says that it proves a part of
+    a rule, such as the value of an aggregate in its body, and no fact.
 
     Examples:
         >>> kb = tidelog.KnowledgeBase("hot(X) :- temp(X, T), T > 30, not off(X).  temp(oven, 90).")
@@ -40,7 +42,7 @@ class Proof(PlainData):
         (['temp(oven, 90)'], ['90 > 30', 'no fact matches off(oven)'])
     """
 
-    __slots__ = ("conditions", "fact", "height", "premises", "rule")
+    __slots__ = ("conditions", "fact", "height", "is_part", "premises", "rule")
 
     def __init__(
         self,
@@ -48,12 +50,33 @@ class Proof(PlainData):
         rule: str | None = None,
         premises: list[Proof] | None = None,
         conditions: list[str] | None = None,
+        is_part: bool = False,
     ) -> None:
         self.fact = fact
         self.rule = rule
         self.premises = premises or []
         self.conditions = conditions or []
+        self.is_part = is_part
         self.height: int = 0 if rule is None else 1 + max((premise.height for premise in self.premises), default=0)
+
+    @classmethod
+    def of_instance(
+        cls, predicate: str, fact: str, rule: str, premises: Iterable[tuple[str, Proof]], conditions: Iterable[str]
+    ) -> Proof:
+        """A proof by an instance of a rule, from proofs of facts of some predicates. Parts of the rule that need no
+        proof are conditions, and what a part that is checked once rests on, the rule itself rests on.
+        """
+        shown: list[Proof] = []
+        said: list[str] = []
+        for name, premise in premises:
+            if is_evident(name):
+                said.append(premise.fact)
+            elif is_checked_once(name):
+                shown += premise.premises
+                said += premise.conditions
+            else:
+                shown.append(premise)
+        return cls(fact, rule, shown, [*said, *conditions], is_auxiliary(predicate))
 
     def steps(self) -> Iterator[Proof]:
         """This proof and all below it, each once, in the order in which they are drawn."""
@@ -203,5 +226,6 @@ class _Drawing:
                 self._drawn.add(id(proof))
                 # A proof that was cut further up may be drawn here, where there is room for it.
                 label = f"[{self._numbers[id(proof)]}] " if item.depth and id(proof) in self._numbers else ""
-                yield Line(branches + label, proof.fact, f"  by {proof.rule}")
+                by = "  within the rule" if proof.is_part else f"  by {proof.rule}"
+                yield Line(branches + label, proof.fact, by)
                 waiting += reversed(item.children(proof))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tidelog.language import display_predicate, render
+from tidelog.language.names import fill_in, is_auxiliary
 from tidelog.language.syntax import (
     Aggregate,
     Atom,
@@ -19,6 +20,7 @@ from tidelog.language.syntax import (
     Term,
     Variable,
 )
+from tidelog.language.written.windows import window_of
 from tidelog.program.normal_form import NormalRule
 from tidelog.values import Value
 
@@ -26,6 +28,7 @@ Binding = Mapping[Variable, int]
 """The term that each variable stands for."""
 
 NO_FACT = "no fact matches "
+NO_VALUE = "nothing gives "
 MOST_VALUES = 10
 MOST_CONDITIONS = 12
 
@@ -51,6 +54,10 @@ class Wording:
         self._rules: dict[int, str] = {}
 
     def fact(self, predicate: str, row: Iterable[int]) -> str:
+        if window_of(predicate) is not None:
+            return self.text(Atom(predicate, tuple(map(self._constant, row))))
+        if is_auxiliary(predicate):
+            return fill_in(predicate, [self.value(term) for term in row])
         if predicate not in self._names:
             self._names[predicate] = display_predicate(self._shown(predicate), self.prefixes)
         arguments = ", ".join([self.value(term) for term in row])
@@ -118,7 +125,9 @@ class Wording:
         for item in rule.body:
             match item:
                 case Negation(atom=atom):
-                    yield NO_FACT + self.text(self.atom(atom, binding))
+                    is_part = is_auxiliary(atom.predicate) and window_of(atom.predicate) is None
+                    none = NO_VALUE if is_part else NO_FACT
+                    yield none + self.text(self.atom(atom, binding))
                 case Comparison(operator="=", left=Variable() as variable, right=other) if variable in rest:
                     rest.discard(variable)
                     yield self.definition(variable, other, binding)
@@ -143,7 +152,7 @@ class Wording:
                 if isinstance(offered, Call):
                     parts.append(self.text(self.expression(offered, binding)))
                 parts.append(self.value(result))
-                yield " = ".join(parts) + (BEST[term.function] if term.witness is None else "")
+                yield " = ".join(parts) + (BEST.get(term.function, "") if term.witness is None else "")
 
     def aggregate(self, aggregate: Aggregate, result: int, values: list[int]) -> str:
         """`sum(S) = 7 from 3 matches: S = 1, 2, 4`"""
