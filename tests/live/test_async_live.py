@@ -154,6 +154,25 @@ async def test_whoever_waits_may_be_cancelled_and_nothing_is_lost() -> None:
 
 
 @in_loop
+async def test_changes_of_nothing_are_part_of_a_net_change() -> None:
+    """Somebody who gave up waited for the net change of no updates."""
+    kb = KnowledgeBase(PATHS)
+    async with kb.live_async() as live:
+        for number in range(2):
+            with held(kb):
+                await cancelled(live.settle())
+            await until(lambda: live._unclaimed[0].done())
+            await live.settled_at(await live.submit(add=chain(1, first=number)))
+            if number:
+                with held(kb):
+                    await cancelled(live.settle())
+                await until(lambda: all(change.done() for change in live._unclaimed))
+            change = await live.settle()
+            assert change.added["edge"] == {(number, number + 1)}
+            assert not live._unclaimed
+
+
+@in_loop
 async def test_an_update_that_is_refused_raises_for_whoever_waits_for_it() -> None:
     async with KnowledgeBase(PATHS).live_async() as live:
         bad = await live.submit(add={"edge": [(1,)]})

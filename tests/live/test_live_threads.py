@@ -17,6 +17,7 @@ from live_util import PATHS, chain, check_settled, in_the_middle
 from naive import Update
 from tidelog import KnowledgeBase
 from tidelog.live.backlog import Submission
+from tidelog.live.worker import Worker
 
 
 def test_threads_that_submit_and_read_while_one_works() -> None:
@@ -210,6 +211,31 @@ def test_who_waits_for_room_works_himself_when_the_background_ends(monkeypatch: 
     assert not waiting.is_alive()
     live.settle()
     assert len(kb.facts("path")) == 210 + 3
+
+
+def test_who_waits_for_room_is_told_when_the_background_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each thread in the background that fails refuses what waits, and the next one is started by whoever waits."""
+
+    def fail(worker: Worker) -> None:
+        raise MemoryError("no more")
+
+    monkeypatch.setattr(Worker, "_work_on_next", fail)
+    live = KnowledgeBase().live(backlog=1)
+
+    told: list[BaseException] = []
+
+    def submit() -> None:
+        try:
+            with live:
+                for number in range(5):
+                    live.submit(add={"edge": [(number, number)]})
+        except MemoryError as error:
+            told.append(error)
+
+    thread = threading.Thread(target=submit, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert len(told) == 1
 
 
 def test_who_submits_without_end_does_not_keep_others_from_their_work(monkeypatch: pytest.MonkeyPatch) -> None:

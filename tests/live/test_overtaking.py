@@ -6,9 +6,11 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
+import tidelog.engine.engine
 import tidelog.engine.reclaiming
 import tidelog.engine.update.runner
 import tidelog.facts.encoding
@@ -19,10 +21,11 @@ import tidelog.store.store
 from audit import audit
 from engine_util import ALGORITHMS, knowledge_base, materialisation
 from flux import visited
-from generate import EVERYTHING, Features, soak
+from generate import EVERYTHING, soak
 from naive import Database, State, Update, union, without_empty
 from soaking import seeds
-from tidelog import KnowledgeBase, TidelogError
+from tidelog import ConstraintError, KnowledgeBase, TidelogError
+from tidelog.closures import closed_graph
 from tidelog.engine.update import rows as lazy_rows
 from tidelog.engine.update.rows import Rows
 from tidelog.language import parse_program
@@ -57,6 +60,7 @@ def both(one: State, other: State) -> State:
 def test_an_update_beside_another_one(maintenance: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the pauses of an update, others of a program that it has nothing to do with are applied."""
     monkeypatch.setattr(tidelog.engine.update.runner, "LEAST", 1)
+    monkeypatch.setattr(tidelog.engine.update.runner, "STRIDE", 1)
     made = 0
     for seed in seeds(range(4), f"updates beside others, {maintenance}"):
         (case, stream), (beside, more) = soak(seed, EVERYTHING, length=3), soak(seed + 100, EVERYTHING, length=9)
@@ -86,6 +90,7 @@ def test_an_update_beside_another_one(maintenance: str, monkeypatch: pytest.Monk
 
 def test_either_of_two_may_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tidelog.engine.update.runner, "LEAST", 1)
+    monkeypatch.setattr(tidelog.engine.update.runner, "STRIDE", 1)
     edges = [(n, n + 1) for n in range(20)]
     for first_fails, second_fails in ((True, False), (False, True), (True, True)):
         kb = KnowledgeBase()
@@ -121,6 +126,26 @@ def test_either_of_two_may_fail(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (("alone", 2) in kb) is not second_fails
         if first_fails and second_fails:
             assert materialisation(kb) == before
+
+
+def test_what_an_update_in_work_violates_concerns_no_other() -> None:
+    kb = KnowledgeBase(f"a(X) :- start(X). b(X) :- a(X). far(X) :- b(_), path(X, _). {PATHS}", modules=False)
+    kb.add_rules(":- start(X), closed(X). :- node(X), X > 100.")  # found before the rules above are run
+    kb.update(add={"edge": [(n, n + 1) for n in range(20)], "closed": [(5,)]})
+    passed: list[str] = []
+
+    def look(kb: KnowledgeBase) -> None:
+        if kb._lock._work[-1].at_rest:
+            kb.update(add={"node": [(len(passed),)]})
+            passed.append(kb._engine.past.works[0].visited[-1] if kb._engine.past.works[0].visited else "")
+            with pytest.raises(ConstraintError, match="node"):
+                kb.update(add={"node": [(101,)]})
+
+    with visited(kb, look), pytest.raises(ConstraintError, match="closed"):
+        kb.update(add={"start": [(5,)], "edge": [(20, 21)]})
+    assert "b" in passed, "some came when the constraint was violated already"
+    assert set(kb.facts("alone")) == {(number,) for number in range(len(passed))}
+    audit(kb)
 
 
 # --- threads
@@ -279,14 +304,37 @@ def test_what_is_urgent_goes_first_and_stays_the_last_word() -> None:
 
 
 @pytest.mark.usefixtures("_tiny_slices")
+@pytest.mark.parametrize("in_work", [False, True])
+def test_what_a_refused_update_would_have_overwritten_counts(in_work: bool) -> None:
+    """An urgent update goes first, and makes void what others before it do to the same facts; unless it is refused."""
+    kb = KnowledgeBase(PATHS + ":- taken(X), X > 100.", modules=False)
+    edges = [(n, n + 1) for n in range(60)]
+    live = kb.live()
+    live.submit(add={"edge": edges, "node": [(1,), (2,)]})
+    live.step(20 if in_work else 0)
+    accepted = live.submit(delete={"node": [(1,)]}, add={"edge": [(1, 0)]}, priority=1)
+    refused = live.submit(delete={"edge": edges[5:], "node": [(2,)]}, add={"taken": [(101,)]}, priority=1)
+    live.submit(delete={"node": [(2,)]}, priority=1)
+    while not live.is_settled(refused):
+        with suppress(ConstraintError):
+            live.step(1)
+    assert live.is_settled(accepted)
+    with suppress(ConstraintError):
+        live.settle()
+    live.settle()
+    assert set(kb.facts("edge")) == {*edges, (1, 0)}
+    assert not kb.facts("node")
+    audit(kb)
+
+
+@pytest.mark.usefixtures("_tiny_slices")
 def test_random_updates_end_the_same_whatever_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every state that can be seen holds all updates that are settled and no others; the end is that of the order in
     which they came.
     """
     monkeypatch.setattr(tidelog.live.worker, "SLICE", 5)
-    features = Features(aggregates=False)
     for seed in seeds(range(25), "live updates that pass each other"):
-        (case, stream), (beside, more) = soak(seed, features, length=5), soak(seed + 50, features, length=5)
+        (case, stream), (beside, more) = soak(seed, length=5), soak(seed + 50, length=5)
         one, other = case.state, state_otherwise(beside.state)
         kb = knowledge_base(both(one, other), ALGORITHMS[seed % len(ALGORITHMS)], modules=bool(seed % 2))
         live, end = kb.live(), both(one, other)
@@ -340,6 +388,28 @@ def test_a_batch_of_one_client_is_not_divided(monkeypatch: pytest.MonkeyPatch) -
         live.step(1)
     assert live.is_settled(first)
     assert kb.version == before + 1
+
+
+@pytest.mark.usefixtures("_tiny_slices")
+def test_what_takes_little_time_is_no_part_of_a_batch_that_may_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few facts may change many. Beside them, what has nothing to do with them is not to wait, nor to begin again."""
+    monkeypatch.setattr(tidelog.engine.engine, "LARGE", 100)
+    kb = KnowledgeBase(PATHS + "ends(X) :- path(X, Y), end(Y).", modules=False)
+    edges = [(n, n + 1) for n in range(60)]
+    kb.update(add={"edge": edges})
+    for order in (1, -1):
+        live, before = kb.live(), kb.version
+        updates = [{"delete": {"edge": [edges[30]]}}, {"add": {"node": [(order,)]}}, {"add": {"end": [(order,)]}}]
+        numbers = {name: live.submit(**update) for update in updates[::order] for name in next(iter(update.values()))}
+        while not live.is_settled(numbers["node"]):
+            live.step(1)
+        assert not live.is_settled(numbers["edge"])
+        assert live.is_settled(numbers["end"]) == (order < 0), "it is read together with what takes long"
+        assert ("alone", order) in kb
+        live.settle()
+        assert kb.version == before + 2
+        kb.update(add={"edge": [edges[30]]})
+    audit(kb)
 
 
 def test_updates_pass_one_that_is_being_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -411,6 +481,74 @@ def test_updates_pass_while_a_relation_grows(monkeypatch: pytest.MonkeyPatch) ->
     assert live.is_settled(large)
     assert len(kb.facts("path")) == 12 * 13 // 2
     assert set(kb.facts("alone")) == {(n,) for n in range(len(passed))}
+    audit(kb)
+
+
+def test_updates_pass_while_tables_and_indexes_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many facts that come at once stay out of the hash table. A deletion needs it, and an index."""
+    kb = KnowledgeBase(PATHS, modules=False)
+    edges = [(n, n + 1) for n in range(200)]
+    kb.update(add={"edge": edges, "node": [(0,)]})
+    assert [relation.name for relation in kb._engine.store.postponed] == ["path"]
+    monkeypatch.setattr(growth, "PIECE", 1000)
+    passed: list[tuple[str, bool]] = []
+    between_pieces = Worker.between_pieces
+
+    def submit_and_go_on(worker: Worker, passable: bool = False) -> None:
+        making, has_table = kb._engine.store.making, not kb._engine.store.postponed
+        if making is None or passed.count((making, has_table)) > 3:
+            return between_pieces(worker, passable)
+        number = live.submit(add={"node": [(len(passed) + 1,)]}, delete={"node": [(len(passed),)]})
+        between_pieces(worker, passable)
+        if live.is_settled(number):
+            passed.append((making, has_table))
+            assert len(kb._engine.past.works) == 1
+
+    monkeypatch.setattr(Worker, "between_pieces", submit_and_go_on)
+    live = kb.live()
+    large = live.submit(delete={"edge": edges[50::50]})
+    live.settle_all()
+    assert {("path", False), ("path", True)} <= {*passed}, "while the table was made, and then an index"
+    assert live.is_settled(large)
+    assert set(kb.facts("alone")) == {(len(passed),)}
+    audit(kb)
+
+
+@pytest.mark.parametrize("way", ["a component starts over", "a closure changes"])
+def test_updates_pass_while_much_is_changed_at_once(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also other closures, and updates that are refused and taken back."""
+    closures = way == "a closure changes"
+    rules = f"{PATHS} way(X, Y) :- road(X, Y). way(X, Z) :- road(X, Y), way(Y, Z). :- alone(X), X < 0."
+    kb = KnowledgeBase(rules, modules=closures, maintenance="auto" if closures else "recompute")
+    edges = [(n, n + 1) for n in range(30)]
+    kb.update(add={"edge": edges})
+    monkeypatch.setattr(growth, "PIECE", 50)
+    monkeypatch.setattr(closed_graph, "PIECE", 3)
+    passed: list[int] = []
+    before, between_pieces = kb.version, Worker.between_pieces
+
+    def submit_and_go_on(worker: Worker, passable: bool = False) -> None:
+        count = len(passed)
+        if not passable or kb._engine.store.making != "path" or count >= 20:
+            return between_pieces(worker, passable)
+        rows = {"node": [(count,)], "road": [(count, count + 1)]} if count % 3 < 2 else {"node": [(-1,)]}
+        number = live.submit(add=rows)
+        between_pieces(worker, passable)
+        if live.is_settled(number):
+            passed.append(count)
+            assert kb.version == before + len([each for each in passed if each % 3 < 2])
+
+    monkeypatch.setattr(Worker, "between_pieces", submit_and_go_on)
+    live = kb.live()
+    live.submit(delete={"edge": edges[10:15]}, add={"edge": [(n, 20) for n in range(40, 60)]})
+    with suppress(ConstraintError):
+        live.settle_all()
+    assert len(passed) > 3
+    accepted = [count for count in passed if count % 3 < 2]
+    assert set(kb.facts("alone")) == {(count,) for count in accepted}
+    assert {(count, count + 1) for count in accepted} <= set(kb.facts("way"))
+    assert ("path", 40, 30) in kb
+    assert ("path", 5, 25) not in kb
     audit(kb)
 
 

@@ -14,7 +14,7 @@ from crowd_worker import ENVIRONMENT
 from places import worker
 from soaking import soak_seconds, tell
 
-SHARES = 6
+SHARES = 4
 
 
 def test_the_table_holds_every_public_method() -> None:

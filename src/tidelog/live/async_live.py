@@ -18,6 +18,7 @@ from typing import Self, TypeVar
 from weakref import WeakSet
 
 from tidelog.errors import TidelogError
+from tidelog.facts.arguments import Time
 from tidelog.facts.questions import Values
 from tidelog.facts.results import Answers, Change
 from tidelog.language.syntax import Query
@@ -124,9 +125,10 @@ class AsyncLive:
         remove_rules: str = "",
         priority: int = 0,
         client: Hashable = None,
+        at: Time | None = None,
     ) -> int:
         """Take in an update; its number, counted from 1. If this is cancelled while it waits for room, the update is
-        not taken in. For `priority` and `client`, see `Live.submit`.
+        not taken in. For `priority`, `client` and `at`, see `Live.submit`.
         """
         check_priority(priority)
         async with self._turn:
@@ -134,7 +136,7 @@ class AsyncLive:
                 self._live.refuse_if_full()
                 await self._progress.wait()
             return await self._in_thread(
-                lambda: self._live.take(given_update(add, delete, add_rules, remove_rules), priority, client)
+                lambda: self._live.take(given_update(add, delete, add_rules, remove_rules, at), priority, client)
             )
 
     async def update(
@@ -143,14 +145,15 @@ class AsyncLive:
         delete: GivenFacts = None,
         add_rules: str = "",
         remove_rules: str = "",
+        at: Time | None = None,
     ) -> int:
         """Submit an update, and wait until it can be seen; its number. Raises its error if it is refused."""
-        number = await self.submit(add, delete, add_rules, remove_rules)
+        number = await self.submit(add, delete, add_rules, remove_rules, at=at)
         await self.settled_at(number)
         return number
 
     async def settled_at(self, number: int) -> None:
-        """Wait until an update can be seen, and all before it. Raises its error if it was refused."""
+        """Wait until an update can be seen; others before it may be in work. Raises its error if it was refused."""
         if not 0 <= number <= self._intake.submitted:
             raise TidelogError(f"there is no update {number}: {self._intake.submitted} have been submitted")
         await self._settled(number, all_before=False)

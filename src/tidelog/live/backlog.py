@@ -43,16 +43,18 @@ class Submission:
         return (self.number,)
 
     @property
-    def has_text(self) -> bool:
-        """Whether rules change, or facts are given as text, whose prefixes may give names another meaning."""
+    def is_apart(self) -> bool:
+        """Whether it is worked on by itself: rules change, time passes, or facts are given as text, whose prefixes may
+        give names another meaning.
+        """
         update = self.update
         rules = update.get("add_rules") or update.get("remove_rules")
-        return bool(rules) or any(isinstance(update.get(key), str) for key in ("add", "delete"))
+        return bool(rules) or "at" in update or any(isinstance(update.get(key), str) for key in ("add", "delete"))
 
     @property
     def is_quick(self) -> bool:
         """Whether taking it in takes far less than a millisecond: it has few facts, or is left as it is."""
-        if self.has_text:
+        if self.is_apart:
             return True
         parts = [rows for key in ("add", "delete") for rows in (self.update.get(key) or {}).values()]
         return all(isinstance(rows, list | tuple | set) for rows in parts) and sum(map(len, parts)) <= FEW_ROWS
@@ -72,7 +74,9 @@ class Part:
     add: Mapping[str, Cells]
     priority: int = 0
     client: Hashable = None
-    overwritten_by: int = 0  # the update that has made some of it void, and without which it is not to be seen
+    # Where some of it is void: all of it, and the updates that have made it so, without which it is not to be seen.
+    whole: Part | None = None
+    overwritten_by: tuple[Part, ...] = ()
 
     @property
     def operations(self) -> int:
@@ -84,8 +88,20 @@ class Part:
 
     def without(self, later: Part) -> Part:
         """What is left of it after an update that came later and went first: operations on the same facts are void."""
-        left = replace(self, delete=_without(self.delete, later), add=_without(self.add, later))
-        return left if left.operations == self.operations else replace(left, overwritten_by=later.number)
+        whole = self.whole or self
+        if _left(whole, later).operations == whole.operations:
+            return self
+        return replace(_left(self, later), whole=whole, overwritten_by=(*self.overwritten_by, later.whole or later))
+
+    def unless(self, number: int) -> Part:
+        """What is left of it if an update that has made some of it void was refused."""
+        if self.whole is None or all(later.number != number for later in self.overwritten_by):
+            return self
+        found = self.whole
+        for later in self.overwritten_by:
+            if later.number != number:
+                found = found.without(later)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +174,19 @@ class Batch:
 
     def drop(self, numbers: set[int]) -> None:
         """These parts are done, or are worked on elsewhere."""
-        self.parts = [part for part in self.parts if part.number not in numbers]
+        self._replace([part for part in self.parts if part.number not in numbers])
+
+    def give_back(self, number: int) -> None:
+        """An update was refused: nothing is void because of it."""
+        if any(part.overwritten_by for part in self.parts):
+            self._replace([part.unless(number) for part in self.parts])
+
+    def part(self, number: int) -> Part:
+        """The part of this number, as it is now."""
+        return next(part for part in self.parts if part.number == number)
+
+    def _replace(self, parts: list[Part]) -> None:
+        self.parts = parts
         self._net, self._netted, self._effective = {}, 0, None
         self._operations = self._largest = self._counted = self._asked_from = 0
 
@@ -224,6 +252,10 @@ class Passed:
     def lets(self, part: Part, claims: frozenset[str]) -> bool:
         """Whether an update has nothing to do with those that wait, and none of them is of its client."""
         return self._claims.isdisjoint(claims) and (part.client is None or part.client not in self._clients)
+
+
+def _left(part: Part, later: Part) -> Part:
+    return replace(part, delete=_without(part.delete, later), add=_without(part.add, later))
 
 
 def _without(facts: Mapping[str, Cells], later: Part) -> dict[str, Cells]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from tidelog.engine.update.rows import NO_ROWS, Rows
 from tidelog.errors import LimitError, TidelogError
-from tidelog.facts.arguments import checked_facts
+from tidelog.facts.arguments import Time, checked_facts
 from tidelog.facts.questions import warn_of_unknown
 from tidelog.facts.results import Answers, Change, FactSet
 from tidelog.language.syntax import Atom, Query
@@ -81,15 +81,17 @@ class Live:
         remove_rules: str = "",
         priority: int = 0,
         client: Hashable = None,
+        at: Time | None = None,
     ) -> int:
-        """Take in an update and return at once: its number, counted from 1.
+        """Take in an update and return at once: its number, counted from 1. `at` is when its facts come in; see
+        `KnowledgeBase.advance`.
 
         Of updates that wait, those with the highest `priority` go first, and what is in work gives way to them. Updates
         of one `client` keep their order; those that name none may pass any other. An update that turns out to be wrong
         is refused as a whole, and `step` or `settle` says so.
         """
         check_priority(priority)
-        update = given_update(add, delete, add_rules, remove_rules)
+        update = given_update(add, delete, add_rules, remove_rules, at)
         self._make_room()
         return self.take(update, priority, client)
 
@@ -106,7 +108,8 @@ class Live:
             self.refuse_if_full()
             if self._demand.background:
                 with self._lock.bare():
-                    # The thread in the background may be told to stop meanwhile.
+                    # The thread in the background may be told to stop meanwhile; and it may have failed.
+                    self._worker.call()
                     self._lock.wait_for(lambda: self.has_room() or not self._demand.background)
             else:
                 self.step()
@@ -227,14 +230,16 @@ def check_priority(priority: object) -> None:
         raise TidelogError(f"a priority is an integer, not {priority!r}")
 
 
-def given_update(add: GivenFacts, delete: GivenFacts, add_rules: str, remove_rules: str) -> UpdateMapping:
+def given_update(
+    add: GivenFacts, delete: GivenFacts, add_rules: str, remove_rules: str, at: Time | None
+) -> UpdateMapping:
     """The parts of an update that are not empty, as they are now."""
     added, deleted = (
         facts if isinstance(facts, str) else {name: _kept(rows) for name, rows in checked_facts(facts, key).items()}
         for key, facts in (("add", add), ("delete", delete))
     )
     parts = {"add": added, "delete": deleted, "add_rules": add_rules, "remove_rules": remove_rules}
-    return {key: part for key, part in parts.items() if part}
+    return {key: part for key, part in parts.items() if part} | ({} if at is None else {"at": at})
 
 
 def _worker(overlap: str) -> type[Worker]:

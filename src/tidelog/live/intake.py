@@ -151,9 +151,11 @@ class Intake:
         self._between_blocks = between_blocks or no_pause
         try:
             for _ in range(len(self.incoming)):
-                large = self.incoming and not self.incoming[0].is_quick
-                if self.incoming and not self._waits_for_rules() and (between_blocks or not large):
-                    self.take_in_next()
+                if not self.incoming or self._waits_for_rules():
+                    break  # There may be very many, and none of them can be taken in.
+                if not (between_blocks or self.incoming[0].is_quick):
+                    break
+                self.take_in_next()
         finally:
             self._between_blocks = no_pause
 
@@ -164,7 +166,7 @@ class Intake:
         submission = self.incoming[0]
         if submission.number in self._passed_by:
             self._passed_by.remove(submission.number)
-        elif submission.has_text:
+        elif submission.is_apart or self._knowledge.keeper is not None:
             self.waiting.append(submission)
         else:
             if not self.waiting:
@@ -184,7 +186,7 @@ class Intake:
         except IndexError:  # There is none, or another thread has just taken it, and looks again itself.
             return False
         in_work = isinstance(self.in_work, Batch) and not waits_for_rules
-        return in_work and not next_one.has_text and next_one.is_quick
+        return in_work and not next_one.is_apart and next_one.is_quick
 
     def _take_in_beside(self) -> None:
         with self._knowledge.engine.store.readers.entered():  # The thread that works may wait until this is done.
@@ -199,7 +201,7 @@ class Intake:
         if not isinstance(work, Batch) or len(work.parts) == 1:
             return work
         first = self._urgent(work, work.priority) if len({part.priority for part in work.parts}) > 1 else []
-        first = first or (self._light(work) if any(part.operations > FEW_ROWS for part in work.parts) else [])
+        first = first or self._light(work)
         if first and len(first) < len(work.parts):
             self.put_before(first, work)
             return self.waiting.popleft()
@@ -214,16 +216,19 @@ class Intake:
         return found
 
     def _light(self, batch: Batch) -> list[Part]:
-        """The small parts that have nothing to do with what is before them, beside large ones: nobody is to wait for
+        """The parts that take little time, beside others that they have nothing to do with: nobody is to wait for
         those.
         """
+        engine = self._knowledge.engine
+        touched = {names: engine.claims(names) for names in {frozenset(part.predicates) for part in batch.parts}}
+        long = {names for names, claims in touched.items() if engine.may_take_long(claims)}
         passed, found = Passed(), []
         for part in batch.parts:
-            claims = self._knowledge.engine.claims(part.predicates)
-            if part.operations <= FEW_ROWS and passed.lets(part, claims):
+            names = frozenset(part.predicates)
+            if part.operations <= FEW_ROWS and names not in long and passed.lets(part, touched[names]):
                 found.append(part)
             else:
-                passed.wait(part, claims)
+                passed.wait(part, touched[names])
         return found
 
     def _urgent(self, batch: Batch, priority: int) -> list[Part]:
@@ -259,6 +264,7 @@ class Intake:
             with self._knowledge.terms_if_it_succeeds():
                 part = self._read_early.pop(submission.number, None) or self.read(submission, arities)
                 check_arities_of((part.delete, part.add), arities)
+                self._knowledge.checks.check_rows(part.add)
         except (Exception, SystemExit) as problem:  # Ctrl-C is meant for the submitting thread: nothing is refused.
             self.refuse(submission.number, problem)
             return Part(submission.number, {}, {}, submission.priority, submission.client)
@@ -279,7 +285,7 @@ class Intake:
         waits for its turn, and so do large ones: they are given as they came.
         """
         for submission in list(self.incoming)[1:]:
-            if submission.has_text:
+            if submission.is_apart:
                 break
             number = submission.number
             if number in self._passed_by:
@@ -321,6 +327,14 @@ class Intake:
         """An update is wrong, and does nothing."""
         problem.add_note(f"in update {number} that was submitted; it is refused as a whole, the others are not")
         self._refused.append((number, problem))
+
+    def refuse_worked_on(self, number: int, problem: BaseException) -> None:
+        """An update that was worked on turns out to be wrong: what it would have overwritten counts again."""
+        self.refuse(number, problem)
+        with self.window.using_terms():
+            for batch in self.waiting:
+                if isinstance(batch, Batch):
+                    batch.give_back(number)
 
     def refuse_all(self, problem: BaseException) -> None:
         """No update that has been submitted can be done any more."""
@@ -372,8 +386,9 @@ def _net(terms: Terms, changes: list[Change]) -> Change:
             if rows is not None and len(rows):
                 half[name] = rows
     errors = sum((change.errors for change in changes), NO_FAILURES)
-    last = changes[-1]._origin if changes else None
-    origin = None if last is None else last.after(change._origin for change in changes[:-1])
+    # A change of no updates comes from nowhere.
+    origins = [change._origin for change in changes if change._origin is not None]
+    origin = origins[-1].after(origins[:-1]) if origins else None
     return Change(added, removed, dict(work), errors, None, origin)
 
 

@@ -14,29 +14,58 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from tidelog.engine.engine import Engine
-from tidelog.engine.queries import run_query
+from tidelog.engine.modules.plugin import Module
+from tidelog.engine.modules.plugin_registry import check_module, check_rules
+from tidelog.engine.queries import derived_answers, needs_parts, run_query
 from tidelog.engine.reclaiming import PassingTerms
 from tidelog.engine.transaction.transaction import Observer
 from tidelog.engine.update.deltas import Outcome, Request
 from tidelog.engine.update.failures import NO_FAILURES, Failures
-from tidelog.engine.update.runner import Limits
+from tidelog.engine.update.runner import Limits, OutOfPatience
 from tidelog.engine.what_if import what_if
-from tidelog.errors import ArityError, BrokenError, CrossProductWarning, EvaluationError, StorageError, warn
-from tidelog.facts.arguments import check_limits, check_on_error, checked_commit, checked_facts, checked_text
-from tidelog.facts.encoding import LoadedRows, check_arities_of, check_arity, encode_columns, encode_rows, in_time
-from tidelog.facts.questions import Values, fact_of, query_of, warn_of_unknown
+from tidelog.errors import (
+    ArityError,
+    BrokenError,
+    ConstraintError,
+    EvaluationError,
+    StorageError,
+    TidelogError,
+)
+from tidelog.facts.arguments import (
+    check_limits,
+    check_on_error,
+    checked_commit,
+    checked_facts,
+    checked_text,
+    checked_time,
+)
+from tidelog.facts.encoding import (
+    LoadedRows,
+    check_arities_of,
+    check_arity,
+    encode_columns,
+    encode_rows,
+    in_time,
+)
+from tidelog.facts.equality import NO_CLASSES, Classes, ClassesOf, show_copies
+from tidelog.facts.questions import Values, fact_of, query_of, refuse_new_windows, warn_of_unknown
 from tidelog.facts.reading import Reader, names_in_use
 from tidelog.facts.results import Answers, Change, Encoded, FactSet
-from tidelog.formats.display import counted
 from tidelog.language import DLOG, parse_program, parse_rules, render, syntax_named
-from tidelog.language.checks import MOST_ARGUMENTS, check_arities, foreign_functions, too_many_arguments
+from tidelog.language.checks import check_arities, foreign_functions
+from tidelog.language.names import display_predicate, is_constraint, is_refusing
 from tidelog.language.parameters import NO_VALUES
 from tidelog.language.parse_messages import told_of
-from tidelog.language.syntax import Atom, Program, Query, Rule
+from tidelog.language.parser import parse_changes
+from tidelog.language.records.types import check_types
+from tidelog.language.syntax import Atom, Expiry, Program, Query, Rule, body_atoms, own_lattices
+from tidelog.live.expiring.lifetimes import has_windows, is_of_time
 from tidelog.live.origin import Origin
+from tidelog.live.update_checks import UpdateChecks
 from tidelog.program.catalogue import Catalogue, RuleUpdate
-from tidelog.program.normal_form import unjoined_atoms
-from tidelog.runtime.knowledge_lock import KnowledgeLock
+from tidelog.program.equality import answer_rules
+from tidelog.program.functions.registered import Lattice
+from tidelog.runtime.knowledge_lock import KnowledgeLock, NotNow
 from tidelog.runtime.signals import interruptible
 from tidelog.store.relation_parts import Cells
 
@@ -45,6 +74,8 @@ if TYPE_CHECKING:
     from tidelog.facts.paper_trace import PaperTracer
     from tidelog.facts.rule_instances import State
     from tidelog.formats.batch import FactBatch
+    from tidelog.live.expiring.keeper import TimeKeeper
+    from tidelog.live.expiring.preparation import Preparation
     from tidelog.live.subscriptions import Delivery, Subscriptions
     from tidelog.papers.trace import Trace
     from tidelog.proofs.failure import WhyNot
@@ -58,7 +89,16 @@ GivenFacts = FactsByPredicate | str | None
 
 NO_PROGRAM = Program()
 
+_VIOLATED = "the update violates a constraint, and nothing of it has been applied:"
+_VIOLATED_HINT = "give facts that satisfy the constraint; `@constraint warn :- …` would record violations instead"
+
+# Of each constraint, so many violations are proved.
+MOST_VIOLATIONS = 20
+
 _ON_ERROR_HINT = 'mend the function, or test its arguments in the rule; `on_error="count"` would leave these out'
+
+# Candidates that a query looks at for somebody who does not wait: about a millisecond.
+A_MOMENT = 20_000
 
 Found = TypeVar("Found")
 
@@ -111,12 +151,16 @@ class Knowledge:
         self.catalogue = catalogue = Catalogue()
         self.engine.printed = lambda rule: render(rule, catalogue.prefixes)  # must not refer to `self`: no cycles
         self.reader = Reader(self.engine, self.catalogue)
+        self.checks = UpdateChecks(self.engine, self.catalogue, self.reader, self.functions)
+        self._next_classes: Classes | None = None  # those after the update in work, where it is to be committed
         self._committed = Committed(self.engine, self.catalogue)
         self.lock = KnowledgeLock(self.engine.store.readers, self.engine.ask_for_pause, self._committed.looking_back)
         self.engine.let_in = self.lock.pause
         self.errors = NO_FAILURES  # matches that failed because an expression had no value
         self.commit_info: Mapping[str, str] = {}
         self.version = 0  # how many updates have been made
+        self.clock: Callable[[], object] | None = None  # says what time it is
+        self.keeper: TimeKeeper | None = None  # from when on time matters
         self.home: Home | None = None
         self.followed: Follower | None = None
         self._made_explainer: Explainer | None = None
@@ -138,16 +182,21 @@ class Knowledge:
         remove_rules: str = "",
         commit: Mapping[str, str] | None = None,
         syntax: str = DLOG,
+        at: object = None,
     ) -> Change:
-        """Apply one update: deletions before additions, all or nothing. `syntax` is that of the rules."""
-        names = None if add_rules or remove_rules else _predicates(add, delete)
+        """Apply one update: deletions before additions, all or nothing. `syntax` is that of the rules, `at` the time at
+        which its facts come in.
+        """
+        time = None if at is None else checked_time(at)
+        names = None if add_rules or remove_rules or self._says_time(time) else _predicates(add, delete)
         may_overtake = None if names is None else partial(self._may_overtake, names)
         with self.lock.working(may_overtake=may_overtake), self.using_terms(), self.terms_if_it_succeeds():
             self.engine.reclaim_terms()  # Here, too: updates that fail may get no further.
             outer, before = self._committed.prefixes, self.catalogue.prefixes
             self._committed.prefixes = before
             try:
-                return self.apply(*self._read(add, delete, add_rules, remove_rules, syntax), checked_commit(commit))
+                read = self._read(add, delete, add_rules, remove_rules, syntax)
+                return self.apply(*read, checked_commit(commit), time)
             except BaseException:
                 self.catalogue.prefixes = before
                 raise
@@ -156,6 +205,8 @@ class Knowledge:
 
     def _may_overtake(self, names: Iterable[object]) -> bool:
         """Whether an update of facts of these predicates touches nothing that the updates in work touch."""
+        if self.keeper is not None:
+            return False  # What expires may be anywhere.
         if self.tracer is not None or self._committed.prefixes not in (None, self.catalogue.prefixes):
             return False
         return self.engine.may_overtake(self.catalogue.resolve(name) for name in names if isinstance(name, str))
@@ -167,13 +218,18 @@ class Knowledge:
         add_rules: str = "",
         remove_rules: str = "",
         syntax: str = DLOG,
+        at: object = None,
     ) -> Change:
         """The change that an update would make. It is not made."""
+        time = None if at is None else checked_time(at)
         with self.lock.working(), self.reader.terms_for_a_question():
             self.engine.reclaim_terms()
             before = self._committed.prefixes = self.catalogue.prefixes
             try:
-                request, _ = self._read(add, delete, add_rules, remove_rules, syntax)
+                request, update = self._read(add, delete, add_rules, remove_rules, syntax)
+                self.checks.check_types(request, update)
+                preparation = self._prepared(request, update, time)
+                request = request if preparation is None else preparation.request
                 removed = self._rules(request.remove_rules)
                 return self.tried(request, self._changing(request, removed, made=False))
             finally:
@@ -212,12 +268,14 @@ class Knowledge:
         self, add: GivenFacts, delete: GivenFacts, text: str, removing: str, syntax: str
     ) -> tuple[Request, RuleUpdate]:
         names = partial(names_in_use, self.engine, self.catalogue.declared)
-        program = interruptible(self.catalogue.parse_added, text, names, syntax) if text else NO_PROGRAM
+        program = interruptible(self.catalogue.parse_added, text, names, syntax, self.functions) if text else NO_PROGRAM
         self.catalogue.declare(program.prefixes)
-        removed = parse_rules(removing, self.catalogue.prefixes, syntax=syntax) if removing else ()
+        known = self.catalogue.names(self.functions)
+        prefixes = self.catalogue.prefixes
+        gone = parse_changes(removing, prefixes, syntax=syntax, names=known) if removing else NO_PROGRAM
         added, deleted = self._given(add, "add"), self._given(delete, "delete")
-        with told_of(text, "<rules>"):
-            return self._checked(added, deleted, program, removed)
+        with told_of(text if program.rules or program.expiries else removing, "<rules>"):
+            return self._checked(added, deleted, program, gone)
 
     def _given(self, facts: object, part: str) -> FactsByPredicate:
         """The facts of an update, as rows by predicate or as a text; the prefixes of a text are declared."""
@@ -228,12 +286,13 @@ class Knowledge:
         self.catalogue.declare(program.prefixes)
         return program.rows
 
-    def update_encoded(self, request: Request, commit: Mapping[str, str] | None = None) -> Change:
+    def update_encoded(self, request: Request, commit: Mapping[str, str] | None = None, at: object = None) -> Change:
         """The same for facts that are already encoded."""
+        time = None if at is None else checked_time(at)
         with self.lock.working():
             update = RuleUpdate(dict(self.catalogue.arities))
             check_arities_of((request.add, request.delete), update.arities)
-            return self.apply(request, update, checked_commit(commit))
+            return self.apply(request, update, checked_commit(commit), time)
 
     def add_program(self, text: str, syntax: str = DLOG) -> None:
         """Add the facts and rules of a text, and what it declares."""
@@ -241,7 +300,9 @@ class Knowledge:
         self.catalogue.declare(program.prefixes)
         with self.lock.working(), told_of(text, "<program>"):
             try:
-                self.apply(*self._checked(program.rows, {}, program, ()))
+                request, update = self._checked(program.rows, {}, program, NO_PROGRAM)
+                check_types(program.facts, update.declared, self.catalogue.prefixes)
+                self.apply(request, update)
             except ArityError:
                 # Facts have become rows by now. Their atoms say where they stand.
                 check_arities((*program.predicates, *program.facts, *program.rules), {}, self.catalogue.prefixes)
@@ -259,45 +320,32 @@ class Knowledge:
             with self.reading(None, pause):
                 for batch in in_time(watched, self.engine.limits.timeout):
                     predicate = self.catalogue.resolve(batch.predicate)
-                    self._check_columns(batch, predicate, update.arities)
+                    self.checks.refuse_facts_of_function(predicate)
+                    self.checks.check_columns(batch, predicate, update.arities)
                     encoded = encode_columns(self.engine.store.terms, batch.columns)
+                    self.checks.check_batch(batch, predicate, encoded)
                     rows.take(predicate, encoded, f"{batch.source} from line {batch.first_line} on")
                     pause()
             return self.apply(Request(add=rows.all()), update)
 
-    def _check_columns(self, batch: FactBatch, predicate: str, arities: dict[str, int]) -> None:
-        known = arities.setdefault(predicate, len(batch.columns))
-        if known > MOST_ARGUMENTS:
-            raise too_many_arguments(self.catalogue.display(predicate), known)
-        if known != len(batch.columns):
-            raise ArityError(
-                f"{batch.source}, line {batch.first_line}: {counted(len(batch.columns), 'column')}, but "
-                f"`{self.catalogue.display(predicate)}` has {counted(known, 'argument')}"
-            )
-
     def _checked(
-        self, add: FactsByPredicate, delete: FactsByPredicate, program: Program, removed: tuple[Rule, ...]
+        self, add: FactsByPredicate, delete: FactsByPredicate, program: Program, removed: Program
     ) -> tuple[Request, RuleUpdate]:
         """What an update asks for, and what it does to the catalogue. Of the program, the rules and declarations count;
-        its facts are in `add`.
+        its facts are in `add`. Of what is removed, the rules and what no longer expires count.
         """
-        update = self.catalogue.check(program.rules, removed, self.functions.keys(), program.predicates)
+        functions, expiries = self.functions.keys(), (program.expiries, removed.expiries)
+        update = self.catalogue.check(program.rules, removed.rules, functions, program.predicates, *expiries)
+        keeper = self._keeper_for(update)
+        if keeper is not None:
+            keeper.check(update)
         for rule in program.rules:
-            self._warn_of_cross_product(rule)
+            self.checks.warn_of_cross_product(rule)
+        for name in add:
+            self.checks.refuse_facts_of_function(self.catalogue.resolve(name), program.rules)
         added_rows = self.encode(add, update.arities)
         deleted_rows = self.encode(delete, update.arities)
         return Request(deleted_rows, added_rows, tuple(update.removed), tuple(update.added.values())), update
-
-    def _warn_of_cross_product(self, rule: Rule) -> None:
-        unjoined = unjoined_atoms(rule)
-        if unjoined is not None:
-            prefixes = self.catalogue.prefixes
-            first, second = (render(atom, prefixes) for atom in unjoined)
-            warn(
-                f"`{render(rule, prefixes)}` matches every {first} with every {second}: "
-                "they have no variable in common",
-                CrossProductWarning,
-            )
 
     def check_writable(self) -> None:
         """Refuse updates of what somebody else writes."""
@@ -307,13 +355,33 @@ class Knowledge:
                 "`open` without `read_only` gives a copy that can be changed"
             )
 
-    def apply(self, request: Request, update: RuleUpdate, commit: Mapping[str, str] | None = None) -> Change:
-        """Let the engine apply an update that has been checked; `update` is what it does to the catalogue."""
+    def apply(
+        self,
+        request: Request,
+        update: RuleUpdate,
+        commit: Mapping[str, str] | None = None,
+        at: int | None = None,
+    ) -> Change:
+        """Let the engine apply an update that has been checked; `update` is what it does to the catalogue, `at` when it
+        comes, in microseconds.
+        """
         self.check_writable()
-        return self.replay(request, update, commit)
+        self.checks.check_types(request, update)
+        preparation = self._prepared(request, update, at)
+        if preparation is None:
+            return self._made(request, update, commit)
+        change = self._made(preparation.request, update, commit)
+        assert self.keeper is not None
+        self.keeper.committed(preparation)
+        return change
 
     def replay(self, request: Request, update: RuleUpdate, commit: Mapping[str, str] | None = None) -> Change:
-        """The same for an update that was made elsewhere before."""
+        """The same for an update that was made elsewhere before, with all that expired."""
+        change = self._made(request, update, commit)
+        self.resume_time((*request.delete, *request.add))
+        return change
+
+    def _made(self, request: Request, update: RuleUpdate, commit: Mapping[str, str] | None) -> Change:
         if self._subscriptions is not None:
             self._subscriptions.let_go()
         first_number, removed = self.engine.graph.next_number, self._rules(request.remove_rules)
@@ -339,6 +407,7 @@ class Knowledge:
             self.lock.refuse(str(broken))
             raise
         self.catalogue.commit(update, first_number)
+        self.reader.classes.commit(self._next_classes)
         self.errors += outcome.errors
         self.commit_info = commit or self.commit_info
         self.version += 1
@@ -352,11 +421,15 @@ class Knowledge:
     def _changing(self, request: Request, removed: tuple[Rule, ...], made: bool) -> Callable[[Outcome], Change]:
         """An update begins. What this gives turns its outcome into a change, before the commit."""
         before = None if self.tracer is None else self.tracer.begin()
+        equality = self.engine.graph.equality
+        classes = NO_CLASSES if equality is None else self.reader.classes.now()
 
         def change(outcome: Outcome) -> Change:
             self._refuse(outcome.errors)
+            self._refuse_violations(outcome.hidden)
             trace = None if before is None else self._trace(before)
             explicit = outcome.explicit
+            self._show_copies(outcome, (equality, classes), made)
             if not made:
                 # What the rows are read from is about to be taken back.
                 for rows in (*outcome.added.values(), *outcome.removed.values()):
@@ -366,11 +439,57 @@ class Knowledge:
 
         return change
 
+    def _show_copies(self, outcome: Outcome, before: ClassesOf, made: bool) -> None:
+        """Let an outcome tell of all facts that rows stand for under an equality."""
+        equality, classes = before
+        now = self.engine.graph.equality
+        if equality is None and now is None:
+            return
+        changed = {*outcome.added, *outcome.removed}
+        if now is not None and now != equality:
+            self.checks.refuse_followed(now)
+        if now != equality or (now is not None and now.predicate in changed):
+            classes = self.reader.classes.now()
+        show_copies(self.engine, outcome, before, (now, classes))
+        if made:
+            self._next_classes = classes
+
     def _refuse(self, failures: Failures) -> None:
         """Raise where rule instances failed, if the user wants it so."""
         if failures and self.on_error == "raise":
             first = "\n".join(f"  {failure}" for failure in failures.first)
             raise EvaluationError(f"{failures.summary()}\n{first}\nhint: {_ON_ERROR_HINT}", failures)
+
+    def _refuse_violations(self, derived: Iterable[str]) -> None:
+        """Raise where the update in work, which has derived facts of these hidden predicates, violates a constraint.
+        Its facts are proved as they would hold. What an update that is paused violates is no concern of this one.
+        """
+        violated = [name for name in derived if is_refusing(name)]
+        if violated:
+            with self.engine.store.borrowed():
+                found = list(self._violations(violated, self.new_explainer()))
+            shown = "\n".join(str(proof) for proof in found)
+            count = sum(self.reader.count(name) for name in violated)
+            more = f"\n… {count - len(found):,} more" if count > len(found) else ""
+            raise ConstraintError(f"{_VIOLATED}\n{shown}{more}\nhint: {_VIOLATED_HINT}", found)
+
+    def _constraints(self) -> Iterator[str]:
+        """The predicates of constraints that are violated."""
+        return (name for name in self.engine.graph.predicates if is_constraint(name) and self.reader.count(name))
+
+    def _violations(self, names: Iterable[str], explainer: Explainer) -> Iterator[Proof]:
+        for name in names:
+            for row in self.reader.rows(name, most=MOST_VIOLATIONS).cells:
+                yield from explainer.proofs(name, row, 1)
+
+    def violations(self) -> list[Proof]:
+        """Proofs of the violations of constraints that are only recorded."""
+
+        def look() -> list[Proof]:
+            with self._rules_of_proofs():
+                return list(self._violations(self._constraints(), self.explainer()))
+
+        return self.lock.read(look, alone=True)
 
     def _trace(self, before: State) -> Trace:
         assert self.tracer is not None
@@ -380,8 +499,10 @@ class Knowledge:
 
     def _change(self, outcome: Outcome, trace: Trace | None, origin: Origin) -> Change:
         table, display = self.engine.store.terms.table, self.catalogue.display
-        added = {display(predicate): FactSet(table, rows) for predicate, rows in outcome.added.items()}
-        removed = {display(predicate): FactSet(table, rows) for predicate, rows in outcome.removed.items()}
+        added, removed = (
+            {display(predicate): FactSet(table, rows, self.reader.columns(predicate)) for predicate, rows in facts}
+            for facts in (outcome.added.items(), outcome.removed.items())
+        )
         work = outcome.work if trace is None else dict.fromkeys(outcome.work, 0) | trace.work
         return Change(added, removed, work, outcome.errors, trace, origin)
 
@@ -395,14 +516,86 @@ class Knowledge:
             self.engine.observer = None
 
     def register(self, name: str, function: Callable[..., Any]) -> None:
-        """Let rules and queries call a function."""
+        """Let rules and queries call a function, or join values by a lattice."""
         with self.lock.working():
+            joins = isinstance(function, Lattice)
+            known = name in self.functions or name in self.missing_functions()
+            if known and joins != (name in self.catalogue.lattices):
+                kinds = ("a function", "a lattice")
+                raise TidelogError(f"`{name}` is {kinds[not joins]} already, and cannot be {kinds[joins]}")
+            if joins:
+                self.catalogue.lattices |= {name}
             self.functions[name] = self.lock.guarded(function)
             self.engine.store.forget_function(name)
 
+    def add_module(self, module: Module) -> None:
+        """Let a module derive what follows from the rules that it declares."""
+        text = check_module(module)
+        with self.lock.working(), self.using_terms(), self.terms_if_it_succeeds():
+            names = self.catalogue.names(self.functions)
+            program = parse_program(text, f"<rules of {type(module).__name__}>", self.catalogue.prefixes, names=names)
+            if program.facts or program.queries:
+                parse_rules(text, self.catalogue.prefixes)  # refuses facts and queries, and says where they are
+            rules = check_rules(program.rules, self.engine.printed)
+            check_arities(rules, self.catalogue.arities, self.catalogue.prefixes)
+            mentioned = {atom.predicate for rule in rules for atom in (rule.head, *body_atoms(rule))}
+            prefixes = {**self.catalogue.prefixes, **dict(program.prefixes)}
+            shown = {predicate: display_predicate(predicate, prefixes) for predicate in mentioned}
+            plugin = self.engine.plugins.declare(module, rules, shown, self.engine.printed)
+            try:
+                self.engine.take_in(plugin)
+            except BrokenError as broken:
+                self.lock.refuse(str(broken))
+                raise
+
     def missing_functions(self) -> list[str]:
-        """The functions that rules call and that nobody has registered."""
-        return sorted(foreign_functions(self.engine.graph.rules.values()) - self.functions.keys())
+        """The functions and lattices that rules name and that nobody has registered."""
+        rules = self.engine.graph.rules.values()
+        return sorted((foreign_functions(rules) | own_lattices(rules)) - self.functions.keys())
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def _says_time(self, at: int | None) -> bool:
+        """Whether an update that comes at a time, or at any, may let time pass."""
+        return at is not None or self.clock is not None
+
+    def _keeper_for(self, update: RuleUpdate) -> TimeKeeper | None:
+        """Who keeps time, if time matters, or will after an update."""
+        if self.keeper is None and (update.expires or update.expires_no_longer or has_windows(update.added.values())):
+            self._keep_time()
+        return self.keeper
+
+    def _keep_time(self) -> TimeKeeper:
+        if self.keeper is None:
+            from tidelog.live.expiring.keeper import TimeKeeper
+
+            self.keeper = TimeKeeper(self.engine, self.reader, self.catalogue)
+        return self.keeper
+
+    def _prepared(self, request: Request, update: RuleUpdate, at: int | None) -> Preparation | None:
+        """An update with all that time does to it, if it comes at a time, or time matters anyway."""
+        if at is None and self.clock is not None:
+            at = checked_time(self.clock())
+        keeper = self._keeper_for(update) if at is None else self._keep_time()
+        if keeper is None:
+            return None
+        with self.using_terms():
+            return keeper.prepare(request, update, at)
+
+    def resume_time(self, predicates: Iterable[str]) -> None:
+        """Facts of these predicates have come from elsewhere; those of time among them count."""
+        if self.keeper is not None:
+            self.keeper.forget()
+        elif any(map(is_of_time, predicates)) or has_windows(self.engine.graph.rules.values()):
+            self._keep_time()
+
+    def time(self) -> int | None:
+        """The time, in microseconds."""
+        return self.lock.read(lambda: None if self.keeper is None else self.keeper.known.now)
+
+    def expiries(self) -> list[Expiry]:
+        """What expires."""
+        return self.lock.read(lambda: [] if self.keeper is None else list(self.keeper.known.expiries.values()))
 
     # --- subscriptions ------------------------------------------------------------------------------------------------
 
@@ -432,16 +625,55 @@ class Knowledge:
         """The answers of a query over the materialisation, with values in the place of its parameters."""
         return self.query_at(asked, values)[1]
 
-    def query_at(self, asked: str | Query, values: Values = NO_VALUES) -> tuple[int, Answers]:
-        """The same, with the number of the update after which they are the answers."""
-        return self.lock.read(lambda: (self.version, self._query(asked, values)), alone=True)
+    def query_at(
+        self, asked: str | Query, values: Values = NO_VALUES, most: int | None = None, waits: bool = True
+    ) -> tuple[int, Answers]:
+        """The same, with the number of the update after which they are the answers. When there are `most`, no others
+        are looked for. Who does not wait gets `NotNow` where somebody is in the way, or the search takes long.
+        """
+        patience = None if waits else A_MOMENT
+        try:
+            found = self.lock.read(lambda: (self.version, self._query(asked, values, most, patience)), True, waits)
+        except OutOfPatience:
+            raise NotNow from None
+        if found[1] is not None:
+            return found[0], found[1]
+        if not waits:
+            raise NotNow
+        with self.lock.working():
+            return self.version, self._query_with_parts(asked, values, most)
 
-    def _query(self, asked: str | Query, values: Values) -> Answers:
+    def asked_query(self, asked: str | Query, values: Values) -> Query:
+        """A query that is asked here, with values in the place of its parameters. The caller has the lock."""
+        query = query_of(asked, values, self.catalogue, self.functions.keys())
+        if self.keeper is not None:
+            with told_of(asked, "<query>") if isinstance(asked, str) else nullcontext():
+                refuse_new_windows(query, self.engine.graph.readers)
+        return query
+
+    def _query(self, asked: str | Query, values: Values, most: int | None, patience: int | None) -> Answers | None:
+        """The answers of a query, unless parts of it must be derived first."""
         with self.reader.terms_for_a_question():
-            query = query_of(asked, values, self.catalogue, self.functions.keys())
-            names, cells, failures = run_query(self.engine, query)
-            self.note_errors(failures)
-            return Answers(names, Encoded(cells, self.engine.store.terms.table), failures)
+            query = self.asked_query(asked, values)
+            if needs_parts(self.engine, query):
+                return None
+            return self._answers(*run_query(self.engine, query, most, patience))
+
+    def _query_with_parts(self, asked: str | Query, values: Values, most: int | None) -> Answers:
+        """The answers of a query for which rules are added that derive them, and then taken back."""
+        with self.reader.terms_for_a_question():
+            query = self.asked_query(asked, values)
+            head, rules = answer_rules(query, self.engine.graph.equality)
+
+            def look(outcome: Outcome) -> tuple[list[str], Cells, Failures]:
+                names, cells = derived_answers(self.engine, head)
+                return names, cells[:most], outcome.errors
+
+            return self._answers(*self.tried(Request(add_rules=tuple(rules)), look))
+
+    def _answers(self, names: list[str], cells: Cells, failures: Failures) -> Answers:
+        self.note_errors(failures)
+        return Answers(names, Encoded(cells, self.engine.store.terms.table), failures)
 
     def proofs(self, asked: object, limit: int, values: Values) -> list[Proof]:
         """The lowest proofs of a fact."""

@@ -11,10 +11,14 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from tidelog.engine.marking.marking import Place
 from tidelog.engine.transaction.transaction import Transaction
 from tidelog.engine.update.deltas import EncodedFacts, Request
 from tidelog.engine.update.runner import BUDGET, CLOSED
+from tidelog.errors import DataError
+from tidelog.facts.arguments import checked_time
 from tidelog.live.knowledge import Knowledge
 from tidelog.live.update_sources import KEYS, UpdateMapping
 from tidelog.machine.flags import MOST_AHEAD
@@ -76,7 +80,21 @@ class LookAhead:
             if update is None or _may_declare(update):
                 return
             facts = self._at(marking.looked, update).facts
-            marking.look(facts.delete, facts.add, self._knowledge.engine.explicit_relation)
+            delete = self._with_expiring(update, facts)
+            marking.look(delete, facts.add, self._knowledge.engine.explicit_relation)
+
+    def _with_expiring(self, update: UpdateMapping, facts: Request) -> EncodedFacts:
+        """What an update will delete, and what will have expired when it comes."""
+        keeper = self._knowledge.keeper
+        if keeper is None or facts is NOT_READ:
+            return facts.delete
+        try:
+            at = update.get("at")
+            expiring = keeper.expiring(None if at is None else checked_time(at), facts.add)
+        except DataError:  # It is refused in its own place.
+            return facts.delete
+        both = ((name, facts.delete.get(name), expiring.get(name)) for name in {**facts.delete, **expiring})
+        return {name: np.concatenate([rows for rows in parts if rows is not None]) for name, *parts in both}
 
     def between_pieces(self, passable: bool = False) -> None:
         """Other updates can wait until the records in which their facts are to be marked are in order."""

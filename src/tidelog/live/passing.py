@@ -86,9 +86,10 @@ class Passing:
         try:
             for part in new:
                 self._passed.last = part.number
-                # A large one would hold up what is in work.
-                small = part.operations <= max(FEW_ROWS, work.operations // 8)
-                if small and (self._passes(part, self._passed) or (joining and self._joins(work, part))):
+                if part.overwritten_by:
+                    part = later.part(part.number)  # What made some of it void may just have been refused.
+                goes = self._is_no_trouble(part, work) and self._passes(part, self._passed)
+                if goes or (joining and self._joins(work, part)):
                     gone.add(part.number)
                 else:
                     self._passed.wait(part, self._knowledge.engine.claims(part.predicates))
@@ -96,6 +97,16 @@ class Passing:
             if gone:
                 self._forget(later, gone)
         return [part for part in new if part.number not in gone]
+
+    def _is_no_trouble(self, part: Part, work: Batch) -> bool:
+        """Whether an update does not hold up the one in work: it is not large, nor may it take long where that does
+        not.
+        """
+        engine = self._knowledge.engine
+        if part.operations > max(FEW_ROWS, work.operations // 8):
+            return False
+        takes_long = engine.may_take_long
+        return not takes_long(engine.claims(part.predicates)) or takes_long(self._claims_of(work))
 
     def between_blocks(self) -> None:
         """While a large update is read, let others look, and commit those that have nothing to do with it, nor with
@@ -126,6 +137,8 @@ class Passing:
     def _passes(self, part: Part, passed: Passed) -> bool:
         """Commit an update beside the one in work, if they have nothing to do with each other."""
         engine = self._knowledge.engine
+        if self._knowledge.keeper is not None:
+            return False  # Something may expire with it.
         if not self._lets(part, passed) or not engine.may_overtake(part.predicates):
             return False
         work = self._intake.in_work
@@ -138,7 +151,7 @@ class Passing:
         except BaseException as problem:  # A registered function may even raise SystemExit.
             if comes_from_signal(problem):
                 raise
-            self._intake.refuse(part.number, problem)
+            self._intake.refuse_worked_on(part.number, problem)
             change = None
         self._intake.note((part.number,), change)
         self._knowledge.deliver(elsewhere=True)
@@ -149,25 +162,33 @@ class Passing:
         """Whether an update has nothing to do with any part of the batch in work, and none is of its client. The engine
         knows only what is left of them; but they begin again as they were if that is rolled back.
         """
-        engine = self._knowledge.engine
-        if len(work.parts) != self._claimed[0]:
-            self._claimed = len(work.parts), engine.claims({name for each in work.parts for name in each.predicates})
         if part.client is not None and part.client in _clients(work):
             return False
-        return self._claimed[1].isdisjoint(engine.claims(part.predicates))
+        return self._claims_of(work).isdisjoint(self._knowledge.engine.claims(part.predicates))
+
+    def _claims_of(self, work: Batch) -> frozenset[str]:
+        """What the parts of the batch in work claim, also where nothing is left of them."""
+        if len(work.parts) != self._claimed[0]:
+            names = {name for part in work.parts for name in part.predicates}
+            self._claimed = len(work.parts), self._knowledge.engine.claims(names)
+        return self._claimed[1]
 
     def _lets(self, part: Part, passed: Passed) -> bool:
         """Whether an update has nothing to do with those that wait, nor with one that went first and has overwritten
         some of it.
         """
-        if part.overwritten_by and not self._intake.is_settled(part.overwritten_by):
+        if not all(self._intake.is_settled(later.number) for later in part.overwritten_by):
             return False
         return passed.lets(part, self._knowledge.engine.claims(part.predicates))
 
     def _joins(self, work: Batch, part: Part) -> bool:
         """Take an update into the one in work, if that has not come to what it touches."""
         engine = self._knowledge.engine
-        if not self._lets(part, self._passed) or not engine.may_join(part.predicates):
+        if self._knowledge.keeper is not None:
+            return False  # Something may expire with it.
+        if not self._is_no_trouble(part, work) or not self._lets(part, self._passed):
+            return False
+        if not engine.may_join(part.predicates):
             return False
         assert self._update is not None
         try:

@@ -24,7 +24,7 @@ def apply_observed(knowledge: Knowledge, update: UpdateMapping, ahead: LookAhead
             with knowledge.observed(ahead):
                 if ready is None:
                     return knowledge.update(**check_update(update))
-                return knowledge.update_encoded(ready, update.get("commit"))
+                return knowledge.update_encoded(ready, update.get("commit"), update.get("at"))
         except BaseException:
             ahead.forget()
             raise

@@ -14,20 +14,23 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from tidelog.engine.queries import answer_variables, run_query
+from tidelog.engine.queries import run_query
 from tidelog.engine.update.answers import AnswersChanged, Watched
 from tidelog.engine.update.failures import NO_FAILURES, Failures
 from tidelog.engine.update.rows import NO_ROWS, Rows
 from tidelog.errors import ArityError, SubscriptionWarning, TidelogError, warn
-from tidelog.facts.questions import Values, query_of
+from tidelog.facts.questions import Values
 from tidelog.facts.results import Answers
 from tidelog.formats.plain_data import PlainData
 from tidelog.language import render
 from tidelog.language.syntax import Atom, Query
+from tidelog.language.written.expansion import refuse_special
+from tidelog.program.equality import answer_variables, refuse_copies
 
 if TYPE_CHECKING:
     from tidelog.live.knowledge import Knowledge
@@ -158,6 +161,12 @@ class Subscription:
         return f"<Subscription: {self._query}, {state}>"
 
 
+@cache
+def _nothing(width: int) -> Rows:
+    """No rows of so many columns: what most changes have for one of their halves."""
+    return Rows.of(np.empty((0, width), np.int32))
+
+
 def _warn(subscription: Subscription) -> None:
     problem = subscription.error
     text = f"the subscription to `{subscription.query}` has ended: {type(problem).__name__}: {problem}"
@@ -194,7 +203,9 @@ class Subscriptions:
         with knowledge.lock.working(), knowledge.terms_if_it_succeeds():
             self.let_go()
             knowledge.engine.reclaim_terms()
-            query = query_of(asked, values, knowledge.catalogue, knowledge.functions.keys())
+            query = knowledge.asked_query(asked, values)
+            refuse_special(query, "a query that is followed cannot have")
+            refuse_copies(query, knowledge.engine.graph.equality)
             names, cells, errors = run_query(knowledge.engine, query)
             knowledge.note_errors(errors)
             text = ", ".join(render(item, knowledge.catalogue.prefixes) for item in query.body)
@@ -208,9 +219,9 @@ class Subscriptions:
         return subscription
 
     def _answers(self, names: tuple[str, ...], rows: Rows) -> Answers:
-        if not rows.count:
-            rows = Rows.of(np.empty((0, len(names)), np.int32))
-        return Answers.read_later(names, rows, self._knowledge.engine.store.terms.table)
+        return Answers.read_later(
+            names, rows if rows.count else _nothing(len(names)), self._knowledge.engine.store.terms.table
+        )
 
     # --- under the lock ---
 

@@ -24,7 +24,7 @@ from tidelog.runtime.signals import check, interruptible, wait_until
 
 UpdateMapping = Mapping[str, Any]
 
-KEYS = ("add", "delete", "add_rules", "remove_rules", "commit")
+KEYS = ("add", "delete", "add_rules", "remove_rules", "commit", "at")
 
 _END = object()
 

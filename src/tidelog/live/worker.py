@@ -236,7 +236,7 @@ class Worker:
         if isinstance(work, Batch) and len(work.parts) > 1:
             self._intake.waiting.extendleft(reversed(work.split()))
             return
-        self._intake.refuse(work.numbers[-1], problem)
+        self._intake.refuse_worked_on(work.numbers[-1], problem)
         self._intake.note(work.numbers, None)
 
     def _finish(self) -> None:

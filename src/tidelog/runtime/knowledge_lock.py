@@ -69,6 +69,10 @@ class NotAtRest(Exception):
     """A reader needs what can only be made while the update in work is at rest: it may try again then."""
 
 
+class NotNow(Exception):
+    """A reader who would not wait would have to."""
+
+
 class NotSettled(Exception):
     """A reader needs what can only be read when no update is in work."""
 
@@ -142,11 +146,12 @@ class KnowledgeLock:
         finally:
             self._leave()
 
-    def _enter_to_read(self, queue: Queue | None) -> None:
+    def _enter_to_read(self, queue: Queue | None, waits: bool = True) -> None:
         """Come in at any pause of the update in work, where it is at rest, or when it has ended."""
         self._enter(
             lambda: not self._work or queue is self._for_pause or (queue is self._for_rest and self._work[-1].at_rest),
             lambda: queue,
+            waits=waits,
         )
         try:
             if self._work and not self._reading:
@@ -158,14 +163,14 @@ class KnowledgeLock:
             raise
         self._reading += 1
 
-    def read(self, look: Callable[[], Found], alone: bool = False) -> Found:
+    def read(self, look: Callable[[], Found], alone: bool = False, waits: bool = True) -> Found:
         """What `look` finds, which comes in at any pause of an update. `alone`: it runs kernels that have state, and
-        this thread is not let in again within.
+        this thread is not let in again within. Where somebody else is inside, it waits, or raises `NotNow`.
         """
         queue: Queue | None = self._for_pause
         while True:
             try:
-                self._enter_to_read(queue)
+                self._enter_to_read(queue, waits)
                 try:
                     return self._alone(look) if alone else look()
                 finally:
@@ -287,8 +292,9 @@ class KnowledgeLock:
         may_come_in: Callable[[], bool],
         queue: Callable[[], Queue | None] = lambda: None,
         even_if_broken: bool = False,
+        waits: bool = True,
     ) -> None:
-        """Come in as soon as that is possible. The update in work is asked to pause for those in a queue."""
+        """Come in as soon as that is possible, or never. The update in work is asked to pause for those in a queue."""
         defer()
         try:
             if self._worker == threading.get_ident() or self._readers.has_this_thread:
@@ -296,6 +302,8 @@ class KnowledgeLock:
             if self._is_here:
                 self.condition.acquire()
             elif not (self.condition.acquire(blocking=False) and self._lets_in(may_come_in)):
+                if not waits:
+                    raise NotNow
                 self._wait_to_enter(may_come_in, queue)
             if self._refusal is not None and not even_if_broken:
                 self.condition.release()

@@ -176,7 +176,9 @@ class OperationsWorker(Worker):
 
     def _apply(self, work: Batch | Submission) -> Change | None:
         if isinstance(work, Submission) and (text := work.update.get("add_rules")):
-            for rule in parse_program(text, "<rules>", self._knowledge.catalogue.prefixes).rules:
+            catalogue = self._knowledge.catalogue
+            names = catalogue.names(self._knowledge.functions)
+            for rule in parse_program(text, "<rules>", catalogue.prefixes, names=names).rules:
                 check_rule(normalise(rule), self._knowledge.engine)
         return super()._apply(work)
 
