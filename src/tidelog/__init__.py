@@ -6,12 +6,15 @@ from tidelog.errors import (
     ArityError,
     BrokenError,
     CompilationError,
+    ConstraintError,
     ConversionError,
     CrossProductWarning,
     DataError,
     EvaluationError,
+    LatticeError,
     LimitError,
     MissingPackageError,
+    ModuleError,
     ParseError,
     ServerError,
     StorageError,
@@ -19,19 +22,23 @@ from tidelog.errors import (
     StratificationError,
     SubscriptionWarning,
     TidelogError,
+    UnfitError,
     UnknownPredicateWarning,
     UnknownRuleError,
     UnsafeRuleError,
 )
-from tidelog.values import IRI, Literal
+from tidelog.values import IRI, Literal, Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tidelog.api.knowledge_base import KnowledgeBase
+    from tidelog.api.programs import read_program
     from tidelog.client.async_connection import connect_async
     from tidelog.client.connection import connect
+    from tidelog.engine.modules.plugin import Dataset, Module
     from tidelog.facts.reading import Facts
     from tidelog.facts.results import Answers, Change
+    from tidelog.program.functions.registered import Lattice, Monotone
     from tidelog.proofs.proof import Proof
 
     __version__: str
@@ -43,28 +50,38 @@ __all__ = [
     "BrokenError",
     "Change",
     "CompilationError",
+    "ConstraintError",
     "ConversionError",
     "CrossProductWarning",
     "DataError",
+    "Dataset",
     "EvaluationError",
     "Facts",
     "KnowledgeBase",
+    "Lattice",
+    "LatticeError",
     "LimitError",
     "Literal",
     "MissingPackageError",
+    "Module",
+    "ModuleError",
+    "Monotone",
     "ParseError",
     "Proof",
+    "Record",
     "ServerError",
     "StorageError",
     "StorageWarning",
     "StratificationError",
     "SubscriptionWarning",
     "TidelogError",
+    "UnfitError",
     "UnknownPredicateWarning",
     "UnknownRuleError",
     "UnsafeRuleError",
     "connect",
     "connect_async",
+    "read_program",
 ]
 
 
@@ -72,11 +89,16 @@ __all__ = [
 _LAZY = {
     "Answers": "tidelog.facts.results",
     "Change": "tidelog.facts.results",
+    "Dataset": "tidelog.engine.modules.plugin",
     "Facts": "tidelog.facts.reading",
     "KnowledgeBase": "tidelog.api.knowledge_base",
+    "Lattice": "tidelog.program.functions.registered",
+    "Module": "tidelog.engine.modules.plugin",
+    "Monotone": "tidelog.program.functions.registered",
     "Proof": "tidelog.proofs.proof",
     "connect": "tidelog.client.connection",
     "connect_async": "tidelog.client.async_connection",
+    "read_program": "tidelog.api.programs",
 }
 
 

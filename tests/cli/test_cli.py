@@ -320,6 +320,22 @@ def test_stream_gives_a_change_per_update(program: str, tmp_path: Path, marking:
     assert capsys.readouterr().out == ""
 
 
+def test_stream_says_when_updates_come(tmp_path: Path, capsys: Captured) -> None:
+    rules, updates = tmp_path / "rules.dlog", tmp_path / "updates.jsonl"
+    rules.write_text("@expire reading 60 s.\nbusy(S) :- reading(S, V) in last 10 s.\n")
+    given = [{"add": {"reading": [["hall", 7]]}, "at": 0}, {"at": "1970-01-01T00:00:10Z"}, {"at": 60}]
+    updates.write_text("\n".join(map(json.dumps, given)))
+    assert main(["stream", str(rules), "--updates", str(updates)]) == 0
+    assert changes(capsys.readouterr().out) == [
+        {"added": {"busy": [["hall"]], "reading": [["hall", 7]]}, "removed": {}},
+        {"added": {}, "removed": {"busy": [["hall"]]}},
+        {"added": {}, "removed": {"reading": [["hall", 7]]}},
+    ]
+    updates.write_text('{"at": "soon"}')
+    assert main(["stream", str(rules), "--updates", str(updates)]) == 2
+    assert '"at" is a time, such as' in capsys.readouterr().err
+
+
 def test_stream_reads_folders_of_prolog_files(program: str, tmp_path: Path, capsys: Captured) -> None:
     folder = tmp_path / "stream"
     folder.mkdir()

@@ -63,7 +63,7 @@ def test_proofs_take_values(program: str, capsys: Captured) -> None:
     ("arguments", "message"),
     [
         (["-q", "may($user, A)"], "--query:1:5: `$user` has no value"),
-        (["-q", "may(X, A)", "--param", "user=ada"], "--param user: no query has `$user`"),
+        (["-q", "may(X, A)", "--param", "user=ada"], "--param user: no rule and no query has `$user`"),
         (["-q", "may(X)"], "--query:1:1: `may` has 1 argument here, but 2 arguments before\n   1 | may(X)"),
         (["-q", "may(X, A), B > 1"], "--query:1:12: variable `B` is not bound in the query\n   1 | may(X, A), B > 1"),
         (["-q", "may(X, "], "--query:1:"),

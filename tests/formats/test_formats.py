@@ -144,7 +144,7 @@ def outcome(text: str | bytes, block: int, careful: bool) -> object:
 pieces = [b"a", "é".encode(), b"1", b"-", b".", b"<", b">", b"()", b",", b'"', b"\n", b"\r", b"\0", b"\xff", b"9" * 20]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @example(b'\n1",\n1', 3)
 @example(b'"a""\nb"\n', 3)
 @given(st.lists(st.sampled_from(pieces), max_size=24).map(b"".join), st.integers(1, 30))
@@ -154,7 +154,7 @@ def test_both_ways_of_reading_agree(data: bytes, block: int) -> None:
     assert outcome(data, block, careful=False) == outcome(data, 1000, careful=True)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(
         st.lists(
@@ -232,7 +232,7 @@ def tables(draw: st.DrawFn) -> list[Row]:
     return draw(st.lists(st.tuples(*kinds), min_size=1, max_size=6))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.parametrize("format", ["csv", "tsv", "jsonl", "parquet", "dlog"])
 @given(rows=tables(), cut=st.integers(0, 6))
 def test_every_table_survives_a_round_trip(tmp_path: Path, format: str, rows: list[Row], cut: int) -> None:
@@ -242,7 +242,7 @@ def test_every_table_survives_a_round_trip(tmp_path: Path, format: str, rows: li
     assert same(rows_of(read_file(path))["p"], rows)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(
         st.tuples(st.builds(IRI, st.just("http://x/") | iris.map(str)), st.one_of(*scalars.values())), min_size=1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import enum
 from pathlib import Path
 from typing import Any
@@ -101,8 +100,9 @@ def test_columns_share_memory_with_arrow() -> None:
     ("data", "reason"),
     [
         ([("a",), (None,)], "p, row 2, column 1: a missing value"),
-        ([("a", datetime.date(2020, 1, 1))], "p, row 1, column 2: a fact cannot hold a value of type date"),
-        ([("a", ("b",))], "type tuple"),
+        ([("a", object())], "p, row 1, column 2: a fact cannot hold a value of type object"),
+        ([("a", ["b"])], "type list"),
+        ([("a", (["b"],))], "p, row 1, column 2: a fact cannot hold .* of type list"),
         ([(1,), (2**63,)], "p, row 2, column 1: the integer .* 64 bits"),
         ([("a",), ("\ud800",)], "p, row 2, column 1: .*surrogate"),
         ([(IRI("\ud800"),)], "surrogate"),
@@ -120,8 +120,8 @@ def test_columns_share_memory_with_arrow() -> None:
         (pd.DataFrame({"x": [1.0, None]}), "column 'x', row 2: a missing value"),
         (pd.DataFrame({"x": ["a", None]}), "row 2, column 1: a missing value"),
         (
-            pd.DataFrame({"when": [pd.Timestamp("2020-01-01")]}),
-            "column 'when': facts cannot hold values of type timestamp",
+            pd.DataFrame({"when": [pd.Period("2020-01")]}),
+            "column 'when': ",
         ),
         (pl.DataFrame({"x": [1, None]}), "column 'x', row 2: a missing value"),
         (pl.DataFrame({"x": [[1]]}), "column 'x': facts cannot hold"),
@@ -301,3 +301,11 @@ def test_parquet_with_texts_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"p\.parquet from row 1, column 'x': the Arrow array is damaged"):
         kb.load(read_facts(tmp_path))
     assert len(kb) == 0
+
+
+def test_frames_of_literals_and_records_come_back() -> None:
+    kb = KnowledgeBase('p(1, [2, x]). p(2, "2024-02-29"^^xsd:date). p(3, 4).')
+    for frame in (kb.facts("p").to_pandas(), kb.facts("p").to_polars(), kb.facts("p").to_arrow()):
+        again = KnowledgeBase()
+        again.update(add={"p": frame})
+        assert again.facts("p") == kb.facts("p")

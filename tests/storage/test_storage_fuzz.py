@@ -15,7 +15,7 @@ import pytest
 from places import worker
 from soaking import soak_seconds, tell
 
-CASES = 100
+CASES = 60
 
 
 @pytest.mark.plain

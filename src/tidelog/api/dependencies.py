@@ -18,8 +18,10 @@ from typing import Any
 
 from tidelog.errors import TidelogError
 from tidelog.facts.arguments import checked_text
-from tidelog.language import display_predicate, parse_rules, render
+from tidelog.language import display_predicate, render
+from tidelog.language.names import is_hidden
 from tidelog.language.parse_messages import told_of
+from tidelog.language.parser import parse_changes
 from tidelog.language.syntax import Rule
 from tidelog.program.catalogue import Catalogue, NamesInUse
 from tidelog.program.drawing.picture import Picture, picture_of_graph, picture_of_impact
@@ -161,13 +163,16 @@ class DependencyGraph(Drawn):
         """What adding and removing rules would impact. Nothing changes; raises what the update would raise."""
         added, removed = checked_text(add_rules, "add_rules"), checked_text(remove_rules, "remove_rules")
         catalogue, rules = self._catalogue, self._graph.rules
+        lattices = catalogue.lattices
         catalogue = Catalogue(catalogue.prefixes, catalogue.arities, rules, catalogue.declared)
+        catalogue.lattices |= lattices
         names = NamesInUse(self._graph.predicates, rules.values(), lambda _: ())
-        program = catalogue.parse_added(added, lambda: names)
+        program = catalogue.parse_added(added, lambda: names, functions=self._functions)
         catalogue.declare(program.prefixes)
-        gone = parse_rules(removed, catalogue.prefixes)
+        gone = parse_changes(removed, catalogue.prefixes, names=catalogue.names(self._functions))
         with told_of(added, "<rules>"):
-            update = catalogue.check(program.rules, gone, self._functions, program.predicates)
+            expiries = program.expiries, gone.expiries
+            update = catalogue.check(program.rules, gone.rules, self._functions, program.predicates, *expiries)
         return self.impact(update.added.values(), update.removed, catalogue)
 
     def impact(self, add: Iterable[Rule], remove: Iterable[int], catalogue: Catalogue | None = None) -> RuleImpact:
@@ -268,8 +273,8 @@ class RuleImpact(Drawn):
 
 
 def _shown(graph: RuleGraph, node: HyperNode, stratum: int, prefixes: Mapping[str, str]) -> DependencyNode:
-    rules = tuple(render(graph.rule(number), prefixes) for number in node.rules)
-    names = tuple(display_predicate(name, prefixes) for name in node.predicates)
+    rules = tuple(dict.fromkeys(render(graph.rule(number), prefixes) for number in node.rules))
+    names = tuple(display_predicate(name, prefixes) for name in node.predicates if not is_hidden(name))
     return DependencyNode(node.id, rules, names, node.recursive, stratum)
 
 
@@ -304,4 +309,5 @@ def _in_order(hyper_nodes: Iterable[int], edges: Iterable[DependencyEdge]) -> di
 
 
 def _texts(graph: DependencyGraph, numbers: Iterable[int]) -> Iterator[str]:
-    return (render(graph._graph.rule(number), graph._catalogue.prefixes) for number in numbers)
+    texts = (render(graph._graph.rule(number), graph._catalogue.prefixes) for number in numbers)
+    return iter(dict.fromkeys(texts))

@@ -12,9 +12,17 @@ from tidelog.facts.arguments import check_folder
 from tidelog.facts.results import FactTable
 from tidelog.formats.batch import FactBatch
 from tidelog.formats.column_order import sorted_columns
-from tidelog.formats.folder import is_fact_folder, read_facts, read_file, write_folder
+from tidelog.formats.folder import (
+    NO_TYPES,
+    TypesByPredicate,
+    is_fact_folder,
+    read_facts,
+    read_file,
+    write_folder,
+)
 from tidelog.formats.rendering import Columns
 from tidelog.language import resolve_predicate
+from tidelog.language.records.types import cell_types
 from tidelog.storage.home import is_home
 
 if TYPE_CHECKING:
@@ -24,8 +32,17 @@ Types = Sequence[Any] | Mapping[str, Sequence[Any]]
 Loadable = str | PathLike[str] | Iterable[FactBatch]
 
 
+def declared_types(kb: KnowledgeBase) -> TypesByPredicate:
+    """How cells of CSV and TSV files are read, by the declarations of their predicates."""
+    return cell_types(kb._knowledge.catalogue.declared)
+
+
 def facts_to_load(
-    source: Loadable, predicate: str | None, header: bool | None, types: Types | None
+    source: Loadable,
+    predicate: str | None,
+    header: bool | None,
+    types: Types | None,
+    declared: TypesByPredicate = NO_TYPES,
 ) -> Iterable[FactBatch]:
     """The facts of a file, of a folder of files, or of a reader that has been called already."""
     if not isinstance(source, str | PathLike):
@@ -44,12 +61,12 @@ def facts_to_load(
     if not is_fact_folder(path):
         if isinstance(types, Mapping):
             raise DataError(f'{path}: the types of one file are a list, such as ["string", "int"]')
-        return read_file(path, predicate, header, types=types)
+        return read_file(path, predicate, header, types=types, declared=declared)
     if predicate is not None:
         raise DataError(f"{path} is a folder, whose files are named after their predicates; give no `predicate`")
     if types is not None and not isinstance(types, Mapping):
         raise DataError(f'{path}: the types of a folder are given by predicate, such as {{"edge": ["string", "int"]}}')
-    return read_facts(path, header, types=types)
+    return read_facts(path, header, types=types, declared=declared)
 
 
 def export(

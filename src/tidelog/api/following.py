@@ -22,7 +22,8 @@ from tidelog.errors import StorageError, TidelogError
 from tidelog.facts.encoding import check_arities_of, row_keys
 from tidelog.facts.results import Change
 from tidelog.language.checks import foreign_functions
-from tidelog.language.syntax import Rule, Signature, rule_key
+from tidelog.language.records.types import Declared, merged
+from tidelog.language.syntax import Rule, rule_key
 from tidelog.live.knowledge import Knowledge
 from tidelog.runtime.knowledge_lock import unguarded
 from tidelog.storage.follower import Follower, News
@@ -37,7 +38,7 @@ class Difference:
     rows: dict[str, list[tuple[Cells, bool]]] = field(default_factory=dict)
     rules: dict[Hashable, tuple[Rule, bool]] = field(default_factory=dict)
     prefixes: Mapping[str, str] = field(default_factory=dict)
-    declared: Mapping[str, int] = field(default_factory=dict)
+    declared: Declared = field(default_factory=dict)
     commit: Mapping[str, str] = field(default_factory=dict)
 
     def take_rows(self, facts: Mapping[str, Cells], present: bool) -> None:
@@ -96,7 +97,7 @@ def _of_journal(knowledge: Knowledge, folder: Path, payloads: list[bytes]) -> Di
         found.take_rules(record.remove_rules, False)
         found.take_rules(record.add_rules, True)
         found.prefixes = record.prefixes or found.prefixes
-        found.declared = {**found.declared, **record.declared}
+        found.declared = merged(found.declared, record.declared.values())
         found.commit = record.commit or found.commit
     return found
 
@@ -137,8 +138,7 @@ def _apply(knowledge: Knowledge, found: Difference) -> Change:
     added = tuple(rule for key, (rule, present) in found.rules.items() if present and key not in known)
     removed = tuple(rule for key, (rule, present) in found.rules.items() if not present and key in known)
     catalogue.declare(found.prefixes.items())
-    declared = [Signature(name, arity) for name, arity in found.declared.items()]
-    update = catalogue.check(added, removed, foreign_functions(added), declared)
+    update = catalogue.check(added, removed, foreign_functions(added), found.declared.values())
     check_arities_of(({name: rows} for name, pieces in found.rows.items() for rows, _ in pieces), update.arities)
     facts = found.facts(present=False), found.facts(present=True)
     request = Request(*facts, tuple(update.removed), tuple(update.added.values()))

@@ -10,22 +10,30 @@ from tidelog.api.notebook import progress_shown
 from tidelog.api.statistics import ListedRule, RuleStatistics, rule_statistics
 from tidelog.engine.update.failures import Failures
 from tidelog.errors import TidelogError
+from tidelog.extras import FILES, needing
 from tidelog.facts.arguments import check_function, checked_marking, checked_text
 from tidelog.facts.questions import Fact, warn_of_unknown
 from tidelog.facts.reading import Facts
 from tidelog.facts.results import Answers, Change
 from tidelog.formats.display import MOST_ROWS, counted, html_table, more_text, rich_table
-from tidelog.language import DLOG, syntax_named
+from tidelog.language import DLOG, render, syntax_named
+from tidelog.language.names import is_hidden
+from tidelog.language.parts import whole_program
 from tidelog.language.syntax import Atom, Query
 from tidelog.live.knowledge import GivenFacts, Knowledge
+from tidelog.moments import moment_at
 from tidelog.program.catalogue import Catalogue
+from tidelog.program.functions.registered import Lattice, Monotone
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
     from queue import Queue
 
     from tidelog.api.dependencies import DependencyGraph
     from tidelog.api.files import Loadable, Types
+    from tidelog.engine.modules.plugin import Module
+    from tidelog.facts.arguments import Time
     from tidelog.live.async_live import AsyncLive
     from tidelog.live.async_streams import AsyncStream
     from tidelog.live.fully_dynamic import Live
@@ -48,6 +56,8 @@ class KnowledgeBase:
     `trace` of the paper's own procedure, with its sets and exact counts: slow, for comparing algorithms. `syntax` is
     that of the text: the language, `dlog`, or that of ZodiacEdge, `zodiac`. With `on_error="raise"`, an update or query
     in which an expression has no value is refused; otherwise such rule instances are left out and counted.
+    `parameters` are the values of `$names` in the text. `clock` is asked for the time of each update that does not say
+    it itself: `time.time`, say.
 
     Examples:
         >>> kb = tidelog.KnowledgeBase('''
@@ -71,15 +81,18 @@ class KnowledgeBase:
         trace: str | None = None,
         syntax: str = DLOG,
         on_error: str = "count",
+        parameters: Mapping[str, object] | None = None,
+        clock: Callable[[], Time] | None = None,
     ) -> None:
         syntax_named(syntax)  # refuses an unknown one
         self._knowledge = Knowledge(maintenance, modules, max_facts, timeout, trace, on_error)
+        self._knowledge.clock = clock
         self._engine = self._knowledge.engine
         self._catalogue = self._knowledge.catalogue
         self._lock = self._knowledge.lock
         self._reader = self._knowledge.reader
-        if checked_text(rules_text, "rules_text"):
-            self._knowledge.add_program(rules_text, syntax)
+        if checked_text(rules_text, "rules_text") or parameters:
+            self._knowledge.add_program(whole_program(rules_text, parameters or {}, syntax), syntax)
 
     # --- updates ------------------------------------------------------------------------------------------------------
 
@@ -91,11 +104,13 @@ class KnowledgeBase:
         remove_rules: str = "",
         commit: Mapping[str, str] | None = None,
         syntax: str = DLOG,
+        at: Time | None = None,
     ) -> Change:
         """Apply one update: deletions before additions, all or nothing. Facts are rows by predicate, or a text.
 
         `commit` is a mapping of texts that becomes durable in the same step as the update: see `commit_info`. `syntax`
-        is that of the rules.
+        is that of the rules. `at` is the time at which its facts come in; what has expired by then goes with the same
+        update: see `advance`.
 
         Examples:
             >>> kb = tidelog.KnowledgeBase("happy(X) :- friend(X, _).")
@@ -106,7 +121,7 @@ class KnowledgeBase:
             <Change: + friend: 1, + happy: 1, - friend: 1, - happy: 1>
         """
         with progress_shown():
-            change = self._knowledge.update(add, delete, add_rules, remove_rules, commit, syntax)
+            change = self._knowledge.update(add, delete, add_rules, remove_rules, commit, syntax, at)
         self._knowledge.deliver()
         return change
 
@@ -117,6 +132,7 @@ class KnowledgeBase:
         add_rules: str = "",
         remove_rules: str = "",
         syntax: str = DLOG,
+        at: Time | None = None,
     ) -> Change:
         """The change that an update would make, which is not made: afterwards, everything is as before.
 
@@ -127,7 +143,27 @@ class KnowledgeBase:
             >>> "happy(ada)" in kb
             True
         """
-        return self._knowledge.what_if(add, delete, add_rules, remove_rules, syntax)
+        return self._knowledge.what_if(add, delete, add_rules, remove_rules, syntax, at)
+
+    def advance(self, to: Time | None = None) -> Change:
+        """Let time pass: whatever has expired by then goes, as by any update. Time never goes back: an earlier time
+        changes nothing.
+
+        A time is a `datetime` (UTC, if it has no time zone), its text, or a number of seconds since 1970. Without one,
+        the clock of the knowledge base is asked.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("@expire reading 60 s.  busy(S) :- reading(S, V) in last 10 s, V > 5.")
+            >>> kb.update(add={"reading": [("hall", 7)]}, at=100)
+            <Change: + reading: 1, + busy: 1>
+            >>> kb.advance(110)
+            <Change: - busy: 1>
+            >>> kb.advance(160)
+            <Change: - reading: 1>
+        """
+        if to is None and self._knowledge.clock is None:
+            raise TidelogError("`advance` takes a time; only a knowledge base with a `clock` knows it by itself")
+        return self.update(at=to)
 
     def add_rules(self, text: str, syntax: str = DLOG) -> Change:
         """An update that adds rules, and nothing else.
@@ -161,7 +197,7 @@ class KnowledgeBase:
         The predicate is that of a file's name unless one is given. `header` says whether the first line of CSV and TSV
         files names their columns; unless it is said, a first line that looks so is a fact, with a warning. `types` are
         those of the columns of such a file, or of a folder's files by predicate: `string`, `int`, `float`, `bool`,
-        `iri`, or `auto`. Limits hold while files are read.
+        `iri`, or `auto`; unless they are given, those that `@predicate` declares. Limits hold while files are read.
 
         Examples:
             >>> from pathlib import Path
@@ -171,10 +207,11 @@ class KnowledgeBase:
             >>> kb.load(read_file("edge.csv"))
             <Change: + edge: 2>
         """
-        from tidelog.api.files import facts_to_load
+        with needing(FILES):
+            from tidelog.api.files import declared_types, facts_to_load
 
         with progress_shown():
-            change = self._knowledge.load(facts_to_load(source, predicate, header, types))
+            change = self._knowledge.load(facts_to_load(source, predicate, header, types, declared_types(self)))
         self._knowledge.deliver()
         return change
 
@@ -197,7 +234,8 @@ class KnowledgeBase:
             >>> tidelog.KnowledgeBase().load("exported")
             <Change: + edge: 1>
         """
-        from tidelog.api.files import export
+        with needing(FILES):
+            from tidelog.api.files import export
 
         with self._lock:
             return export(self, folder, format, predicates, explicit)
@@ -288,8 +326,11 @@ class KnowledgeBase:
         """
         return self._knowledge.subscriptions.subscribe(query, on_change, values)
 
-    def register(self, name: str, function: Callable[..., Any]) -> None:
+    def register(self, name: str, function: Callable[..., Any], monotone: bool = False) -> None:
         """Let rules and queries call a Python function by name. It must give the same result for the same arguments.
+
+        With `monotone=True` you say that its result gets greater, or stays the same, where its arguments do: then it
+        may take values that a recursion keeps, as `register_lattice` lets it.
 
         Examples:
             >>> kb = tidelog.KnowledgeBase("word(tide).")
@@ -298,7 +339,49 @@ class KnowledgeBase:
             [{'W': 'tide', 'R': 'edit'}]
         """
         check_function(name, function)
-        self._knowledge.register(name, function)
+        self._knowledge.register(name, Monotone(function) if monotone else function)
+
+    def register_lattice(
+        self, name: str, join: Callable[[Any, Any], Any], order: Callable[[Any, Any], Any] | None = None
+    ) -> None:
+        """Let rules join values by Python functions: `name(X)` in the head of a rule is the join of all X of a group,
+        in a recursion too.
+
+        `join(one, other)` is the least value that is above both. `order(one, other)` says whether `other` is above
+        `one`, or the same; joins are checked by it, or otherwise by further joins.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("reading(hall, [3, 4]).  reading(hall, [6, 9]).")
+            >>> kb.register_lattice("hull", lambda a, b: tidelog.Record(min(a[0], b[0]), max(a[1], b[1])))
+            >>> kb.add_rules("bounds(R, hull(B)) :- reading(R, B).")
+            <Change: + bounds: 1>
+            >>> kb.facts("bounds")
+            {('hall', Record(3, 9))}
+        """
+        lattice = Lattice(join, order)
+        check_function(name, lattice)
+        self._knowledge.register(name, lattice)
+
+    def add_module(self, module: Module) -> None:
+        """Let a module of yours derive what follows from the rules that it declares, wherever all of them are there.
+
+        What follows from the rules stays the same; the module says how it is found. `tidelog.testing.check_module`
+        tests whether it does. Modules are not saved: add them again after `open`. With `modules=False` plain rules do
+        the work.
+
+        Examples:
+            >>> class Copies:
+            ...     rules = "copy(X) :- original(X)."
+            ...     def difference(self, facts, changed): return {"copy": changed["original"]}
+            ...     def delete(self, facts, gone, safe): return {}
+            ...     def rederive(self, left, gone): return {}
+            ...     def add(self, facts, new): return {}
+            >>> kb = tidelog.KnowledgeBase("copy(X) :- original(X).  original(1).")
+            >>> kb.add_module(Copies())
+            >>> kb.update(add={"original": [(2,)]})
+            <Change: + original: 1, + copy: 1>
+        """
+        self._knowledge.add_module(module)
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -344,7 +427,30 @@ class KnowledgeBase:
             True
         """
         with self._lock:
-            return {self._catalogue.display(name): arity for name, arity in self._catalogue.declared.items()}
+            display, declared = self._catalogue.display, self._catalogue.declared
+            return {display(name): signature.arity for name, signature in declared.items() if not is_hidden(name)}
+
+    @property
+    def declarations(self) -> list[str]:
+        """What is declared of predicates and types, as text.
+
+        Examples:
+            >>> tidelog.KnowledgeBase("@predicate edge(from: string, weight: float).").declarations
+            ['@predicate edge(from: string, weight: float).']
+        """
+        with self._lock:
+            return self._catalogue.declarations
+
+    def describe(self, predicate: str) -> dict[str, Any]:
+        """What is declared of a predicate: the names and types of its columns, and the text about it.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase('@predicate age(who: string, years: int) "How old people are.".')
+            >>> kb.describe("age")["columns"], kb.describe("age")["text"]
+            ([('who', 'string'), ('years', 'int')], 'How old people are.')
+        """
+        with self._lock:
+            return self._catalogue.described(self._catalogue.resolve(predicate))
 
     @property
     def errors(self) -> Failures:
@@ -358,6 +464,42 @@ class KnowledgeBase:
         """
         with self._lock:
             return self._knowledge.errors
+
+    @property
+    def time(self) -> datetime | None:
+        """The time up to which this knowledge base has come, in UTC; None as long as nobody has said it.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase()
+            >>> _ = kb.advance(90)
+            >>> kb.time
+            datetime.datetime(1970, 1, 1, 0, 1, 30, tzinfo=datetime.timezone.utc)
+        """
+        time = self._knowledge.time()
+        return None if time is None else moment_at(time)
+
+    @property
+    def expiries(self) -> list[str]:
+        """What expires, as the program says it.
+
+        Examples:
+            >>> tidelog.KnowledgeBase("@expire reading(_, T) 90s by T.").expiries
+            ['@expire reading(_, T) 90 s by T.']
+        """
+        with self._lock:
+            return sorted(render(expiry, self._catalogue.prefixes) for expiry in self._knowledge.expiries())
+
+    @property
+    def violations(self) -> list[Proof]:
+        """Proofs of what violates constraints that only record it, `@constraint warn :- …`: of each, the first
+        ones. What violates others is refused.
+
+        Examples:
+            >>> kb = tidelog.KnowledgeBase("@constraint warn :- on(X), broken(X).  on(lamp). broken(lamp).")
+            >>> [proof.fact for proof in kb.violations]
+            [':- on(lamp), broken(lamp)']
+        """
+        return self._knowledge.violations()
 
     @property
     def constants(self) -> int:
@@ -408,7 +550,7 @@ class KnowledgeBase:
             [('back(Y, X) :- edge(X, Y).', 2, 2)]
         """
         with self._lock:
-            return rule_statistics(self._engine, self._catalogue.prefixes)
+            return list(rule_statistics(self._engine, self._catalogue.prefixes).values())
 
     def facts(self, predicate: str) -> Facts:
         """The facts of a predicate, as they are whenever one looks.
@@ -456,7 +598,7 @@ class KnowledgeBase:
 
     def __len__(self) -> int:
         with self._lock:
-            return self._engine.store.fact_count()
+            return self._reader.count_all()
 
     # --- proofs -------------------------------------------------------------------------------------------------------
 
@@ -522,14 +664,15 @@ class KnowledgeBase:
         functions: Mapping[str, Callable[..., Any]] | None = None,
         on_replay: Callable[[Mapping[str, str], Change], None] | None = None,
         read_only: bool = False,
+        clock: Callable[[], Time] | None = None,
     ) -> KnowledgeBase:
         """A knowledge base as it was saved, without materialising it again.
 
         With `journal=True`, nobody else can write to the folder until `close`, and each update is on the disk when
         `update` returns. With `read_only=True`, another process may have it open with a journal: what it has committed
         is read, `refresh` brings what it has committed since, and updates are refused. `functions` are registered
-        before anything else: Python functions are not saved. `on_replay` is told of each update that the journal holds:
-        its `commit` and its change.
+        before anything else: Python functions are not saved, nor is a `clock`. `on_replay` is told of each update that
+        the journal holds: its `commit` and its change.
 
         Examples:
             >>> tidelog.KnowledgeBase("edge(a, b).").save("network")
@@ -549,6 +692,7 @@ class KnowledgeBase:
             for name, function in (functions or {}).items():
                 kb.register(name, function)
             saved.restore(kb._knowledge, on_replay)
+        kb._knowledge.clock = clock
         return kb
 
     def refresh(self) -> Change:
@@ -628,8 +772,11 @@ class KnowledgeBase:
 
     def __repr__(self) -> str:
         with self._lock:
-            facts, rules = counted(len(self), "fact"), counted(len(self._engine.graph.rules), "rule")
+            facts, rules = counted(len(self), "fact"), counted(self._rule_count(), "rule")
         return f"<KnowledgeBase: {facts}, {rules}>"
+
+    def _rule_count(self) -> int:
+        return len({rule.written for rule in self._engine.graph.rules.values()})
 
     def _shown(self) -> tuple[str, list[str], list[tuple[str, int, int]], str]:
         rows = [(name, len(self.explicit(name)), len(self.facts(name))) for name in self.predicates]
@@ -642,7 +789,7 @@ class KnowledgeBase:
     def _repr_html_(self) -> str:
         table = html_table(*self._shown())
         with self._lock:
-            rules = len(self._engine.graph.rules)
+            rules = self._rule_count()
         return table + self.graph.draw() if 0 < rules <= MOST_DRAWN else table
 
     def __reduce__(self) -> NoReturn:

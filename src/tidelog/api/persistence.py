@@ -20,7 +20,7 @@ from tidelog.facts.arguments import check_folder
 from tidelog.facts.encoding import check_arities_of
 from tidelog.facts.results import Change
 from tidelog.language.checks import check_arities, foreign_functions
-from tidelog.language.syntax import Signature
+from tidelog.language.records.types import check_declarations
 from tidelog.live.knowledge import Knowledge
 from tidelog.storage.follower import Follower
 from tidelog.storage.home import Home, read_image, save_image
@@ -108,7 +108,8 @@ class SavedFolder:
         with self.fitting():
             arities = restore_engine(engine, image)
         with self.fitting():
-            check_arities((Signature(name, arity) for name, arity in image.declared.items()), arities, image.prefixes)
+            check_arities(image.declared.values(), arities, image.prefixes)
+            check_declarations(image.declared.values(), {}, image.prefixes)
         knowledge.catalogue.restore(image.prefixes, arities, engine.graph.rules, image.declared)
         knowledge.errors = Failures(min(image.errors, MOST_COUNTED))
         knowledge.commit_info = image.commit
@@ -118,6 +119,9 @@ class SavedFolder:
         for number, payload in enumerate(self.payloads, start=1):
             self._replay(knowledge, payload, f"update {number} of the journal in {self.folder}", on_replay)
         engine.limits, knowledge.on_error = limits, on_error
+        with self.fitting():
+            knowledge.resume_time(engine.store.named())
+            knowledge.time()
 
     def _replay(self, knowledge: Knowledge, payload: bytes, place: str, on_replay: OnReplay | None) -> None:
         """Apply an update of the journal again."""
@@ -125,9 +129,8 @@ class SavedFolder:
         try:
             record = from_json(payload, knowledge.engine.store.terms.encode_values, Path(place))
             catalogue.declare(record.prefixes.items())
-            declared = [Signature(name, arity) for name, arity in record.declared.items()]
             functions = foreign_functions(record.add_rules)
-            update = catalogue.check(record.add_rules, record.remove_rules, functions, declared)
+            update = catalogue.check(record.add_rules, record.remove_rules, functions, record.declared.values())
             check_arities_of((record.add, record.delete), update.arities)
             request = Request(record.delete, record.add, tuple(update.removed), tuple(update.added.values()))
             change = knowledge.replay(request, update, record.commit)

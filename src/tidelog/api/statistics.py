@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from tidelog.engine.engine import Engine
 from tidelog.language import render
+from tidelog.language.names import is_hidden
+from tidelog.language.syntax import Rule
 from tidelog.program.graph import Component
 
 
@@ -51,10 +53,21 @@ class RuleStatistics:
     facts: int
 
 
-def rule_statistics(engine: Engine, prefixes: Mapping[str, str]) -> list[RuleStatistics]:
-    """One entry for each rule, in the order of the rules."""
+def rule_statistics(engine: Engine, prefixes: Mapping[str, str]) -> dict[int, RuleStatistics]:
+    """What each rule has done as it is written, by the number of the first of its plain rules."""
+    found: dict[Rule, tuple[int, RuleStatistics]] = {}
+    for number, part in _plain_statistics(engine, prefixes).items():
+        rule = engine.graph.rule(number)
+        first, so_far = found.get(rule.written, (number, RuleStatistics(part.rule, 0.0, 0, 0)))
+        facts = 0 if is_hidden(rule.head.predicate) else part.facts
+        seconds, applications = so_far.seconds + part.seconds, so_far.applications + part.applications
+        found[rule.written] = first, RuleStatistics(part.rule, seconds, applications, so_far.facts + facts)
+    return dict(found.values())
+
+
+def _plain_statistics(engine: Engine, prefixes: Mapping[str, str]) -> dict[int, RuleStatistics]:
     rules, counts = engine.graph.rules, engine.store.rule_counts
-    found: list[RuleStatistics] = []
+    found: dict[int, RuleStatistics] = {}
     totals: dict[Component, tuple[float, int]] = {}  # seconds of a component, and how long all joins of its rules ran
     for number, rule in rules.items():
         component = engine.graph.component(rule.head.predicate)
@@ -64,7 +77,7 @@ def rule_statistics(engine: Engine, prefixes: Mapping[str, str]) -> list[RuleSta
         seconds, total = totals[component]
         share = seconds * _entry(counts.time, number) / total if total else seconds / len(component.rules)
         applications, facts = _entry(counts.work, number), _facts(engine, component, number)
-        found.append(RuleStatistics(render(rule, prefixes), share, applications, facts))
+        found[number] = RuleStatistics(render(rule, prefixes), share, applications, facts)
     return found
 
 

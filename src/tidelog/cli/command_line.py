@@ -96,6 +96,7 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="a file of rules and facts (in ZodiacEdge's syntax if it ends in .zodiac), a saved folder, or -",
     )
+    add_parameters(parser)
     _add_server(parser)
 
 
@@ -173,7 +174,6 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="ask this, too, such as 'path(a, X)'; the exit code is 1 if there is no answer; may be given again",
     )
-    add_parameters(parser)
     parser.add_argument("--out", metavar="DIR", help="write the facts of every derived predicate to a file here")
     parser.add_argument(
         "--format",
@@ -215,7 +215,6 @@ def _add_journal(parser: argparse.ArgumentParser) -> None:
 def _add_explain(parser: argparse.ArgumentParser) -> None:
     _add_program(parser)
     parser.add_argument("fact", metavar="FACT", help="such as 'path(a, c)'")
-    add_parameters(parser)
     _add_engine_options(parser)
 
 
@@ -236,6 +235,7 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
 
 def _add_shell(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("program", metavar="PROGRAM", nargs="?", help="a file, or a saved folder, to begin with")
+    add_parameters(parser)
     _add_server(parser)
     _add_engine_options(parser)
     _add_journal(parser)
@@ -293,7 +293,7 @@ _SERVER_LIMITS = {
     "max-subscriptions": "streams that are open at once",
     "max-waiting": "updates that wait",
     "max-backlog": "bytes that wait for the reader of a stream",
-    "stall": "seconds for which the reader of a stream may take nothing",
+    "stall": "seconds for which a request, an answer or a stream may stand still",
     "history": "explicit facts of former updates that are kept for those who come back",
     "keys": "Idempotency-Keys that are remembered",
     "compact": "bytes of the journal from which on a snapshot is written",

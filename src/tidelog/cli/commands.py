@@ -9,7 +9,6 @@ from argparse import Namespace
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from queue import Queue
@@ -18,23 +17,25 @@ from typing import IO, TYPE_CHECKING, Any
 from tidelog import errors, formats, language
 from tidelog.cli.command_line import ANSWER_FORMATS, FILE_FORMATS
 from tidelog.cli.console import answers_in, failure_lines, plan_lines
-from tidelog.cli.parameters import bind_queries
+from tidelog.cli.parameters import parameters_of
+from tidelog.cli.programs import errors_in, name_of, read_program, read_text, with_queries
 from tidelog.cli.terminal import reading, working
 from tidelog.errors import TidelogError
-from tidelog.extras import needing
-from tidelog.formats.byte_files import decode, io_errors
+from tidelog.extras import FILES, needing
+from tidelog.formats.byte_files import io_errors
 from tidelog.formats.display import counted, rich_table
 from tidelog.language import (
     SYNTAXES,
     display_predicate,
     parse_program,
-    parse_query,
     parse_rules,
     resolve_predicate,
     syntax_of_file,
 )
-from tidelog.language.checks import check_arities, check_query, check_rule, foreign_functions, suggest
-from tidelog.language.parse_messages import Source, told_of
+from tidelog.language.checks import check_arities, check_rule, foreign_functions, suggest
+from tidelog.language.names import is_hidden
+from tidelog.language.parse_messages import Source
+from tidelog.language.records.types import merged
 from tidelog.language.syntax import Atom, Program, Rule, Signature, rule_key
 from tidelog.program.catalogue import Catalogue
 from tidelog.program.graph import RuleGraph
@@ -45,65 +46,11 @@ if TYPE_CHECKING:
     from tidelog.facts.results import Change
 
 
-NO_PARAMETERS: Mapping[str, Value] = {}
-
-
-def read_program(
-    path: str, asked: Sequence[str] = (), values: Mapping[str, Value] = NO_PARAMETERS
-) -> tuple[str, Program]:
-    """The text of a program and its syntax tree, with the queries that are asked beside it, and values for the
-    parameters of all of them; queries are checked before any work is done for them.
-    """
-    source, text = _read_text(path)
-    program = parse_program(text, source, syntax=syntax_of_file(path))
-    return text, _with_queries(program, asked, values, Source(text, source))
-
-
-def _with_queries(program: Program, asked: Sequence[str], values: Mapping[str, Value], written_in: Source) -> Program:
-    """A program with the queries that are asked beside it, all of them checked and with their values."""
-    source, text = written_in.name, written_in.text
-    prefixes = dict(program.prefixes)
-    queries = [(query, written_in) for query in program.queries]
-    queries += [(parse_query(query, prefixes, "--query"), Source(query, "--query")) for query in asked]
-    with _errors_in(source, text):
-        arities = check_arities((*program.predicates, *program.facts, *program.rules), {}, prefixes)
-    for query, written in queries:
-        with _errors_in(written.name, written.text):
-            check_arities([query], arities, prefixes)
-            check_query(query, prefixes=prefixes)
-    return replace(program, queries=tuple(bind_queries(queries, values)))
-
-
-def _read_text(path: str) -> tuple[str, str]:
-    """The name of a file in messages, and its content."""
-    source = _name_of(path)
-    with io_errors(source):
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    return source, decode(data, source, 1).removeprefix("\ufeff")
-
-
-def _name_of(path: str | None) -> str:
-    """The name of a program in messages."""
-    return "<standard input>" if path == "-" else path or "<program>"
-
-
-@contextmanager
-def _errors_in(source: str, text: str) -> Iterator[None]:
-    """Begin errors about a program with its file, as those of the parser do, and show the line."""
-    with told_of(text, source):
-        try:
-            yield
-        except (errors.ArityError, errors.StratificationError) as error:
-            if error.mistake is not None:
-                raise
-            raise type(error)(f"{source}: {error}") from None
-
-
 def open_knowledge_base(options: Namespace, text: str) -> KnowledgeBase:
     """A knowledge base of a program's text and a folder of facts, as the options say."""
     from tidelog.api.knowledge_base import KnowledgeBase
 
-    with working("materialising"), _errors_in(_name_of(options.program), text):
+    with working("materialising"), errors_in(name_of(options.program), text):
         kb = KnowledgeBase(
             text,
             maintenance=options.maintenance or "auto",
@@ -118,8 +65,12 @@ def open_knowledge_base(options: Namespace, text: str) -> KnowledgeBase:
 
 def _load_facts(kb: KnowledgeBase, options: Namespace) -> None:
     if options.facts:
+        with needing(FILES):
+            from tidelog.api.files import declared_types
+
         with reading(options.facts, formats.total_bytes(options.facts)) as on_bytes:
-            kb.load(formats.read_facts(options.facts, options.header, on_bytes, options.types))
+            declared = declared_types(kb)
+            kb.load(formats.read_facts(options.facts, options.header, on_bytes, options.types, declared))
 
 
 def is_saved(path: str | None) -> bool:
@@ -149,14 +100,13 @@ def _program_of(kb: KnowledgeBase, options: Namespace) -> tuple[str, Program]:
     """The rules of a saved knowledge base as a program, with the queries that are asked."""
     source = options.program
     prefixes = [f"@prefix {name}: <{namespace}> ." for name, namespace in kb.prefixes.items()]
-    declared = [f"@predicate {name}/{arity}." for name, arity in kb.declared.items()]
-    text = "\n".join([*prefixes, *declared, *kb.rules])
-    return text, _with_queries(parse_program(text, source), *_asked(options), Source(text, source))
+    text = "\n".join([*prefixes, *kb.declarations, *kb.rules])
+    return text, with_queries(parse_program(text, source), *_asked(options), Source(text, source))
 
 
 def _asked(options: Namespace) -> tuple[Sequence[str], Mapping[str, Value]]:
-    """The queries of a command, and the values of their parameters; other commands have none."""
-    return (options.query, options.param) if "query" in options else ((), NO_PARAMETERS)
+    """The queries of a command, and the values of parameters, which may also be those of the program."""
+    return options.query if "query" in options else (), options.param
 
 
 def _materialised(options: Namespace, journal: bool = False) -> tuple[KnowledgeBase, Program]:
@@ -169,7 +119,7 @@ def _materialised(options: Namespace, journal: bool = False) -> tuple[KnowledgeB
         _, program = _program_of(kb, options)
     else:
         refuse_journal(journal, options.program)
-        text, program = read_program(options.program, *_asked(options))
+        text, program = read_program(options.program, *_asked(options), parameters_of(getattr(options, "fact", "")))
         kb = open_knowledge_base(options, text)
     prefixes = dict(program.prefixes)
     given = [resolve_predicate(name, prefixes) for name in kb.explicit_predicates]
@@ -253,7 +203,7 @@ def _write_derived(kb: KnowledgeBase, program: Program, folder: str, format: str
     from tidelog.api.files import sorted_facts
 
     prefixes = dict(program.prefixes)
-    derived = dict.fromkeys(rule.head.predicate for rule in program.rules)
+    derived = dict.fromkeys(rule.head.predicate for rule in program.rules if not is_hidden(rule.head.predicate))
     # Triples need the IRI itself; other formats get the name as people read it.
     names = {name: name if format.startswith("nt") else display_predicate(name, prefixes) for name in derived}
     with working("writing"):
@@ -360,8 +310,9 @@ def _output(path: str | None) -> Iterator[IO[str]]:
 def explain(options: Namespace) -> int:
     """`tidelog explain`"""
     kb, _ = _materialised(options)
-    proof = kb.explain(options.fact, **options.param)
-    print(proof if proof is not None else kb.why_not(options.fact, **options.param))
+    values = {name: options.param[name] for name in parameters_of(options.fact) if name in options.param}
+    proof = kb.explain(options.fact, **values)
+    print(proof if proof is not None else kb.why_not(options.fact, **values))
     return 0
 
 
@@ -371,15 +322,15 @@ def graph(options: Namespace) -> int:
 
     text, program = _program_to_draw(options)
     prefixes = dict(program.prefixes)
-    with _errors_in(_name_of(options.program), text):
+    with errors_in(name_of(options.program), text):
         arities = _checked_arities([*program.predicates, *program.facts], program.rules, {}, prefixes)
         rules = RuleGraph(program.rules)
-    declared = {signature.predicate: signature.arity for signature in program.predicates}
+    declared = merged({}, program.predicates)
     whole = DependencyGraph.of(rules, Catalogue(prefixes, arities, declared=declared), ())
     drawn: Drawn = whole
     if options.if_added or options.if_removed:
         added, given = _rules_of_option("--if-added", options.if_added, prefixes)
-        with _errors_in(given.name, given.text):
+        with errors_in(given.name, given.text):
             _checked_arities((), added, arities, prefixes)
         removed, _ = _rules_of_option("--if-removed", options.if_removed, prefixes)
         known = set(map(rule_key, rules.rules.values()))
@@ -392,7 +343,7 @@ def graph(options: Namespace) -> int:
 
 def _program_to_draw(options: Namespace) -> tuple[str, Program]:
     if not is_saved(options.program):
-        return read_program(options.program)
+        return read_program(options.program, *_asked(options))
     from tidelog.api.knowledge_base import KnowledgeBase
 
     return _program_of(KnowledgeBase.open(options.program, read_only=True), options)
@@ -412,7 +363,7 @@ def _rules_of_option(option: str, value: str, prefixes: dict[str, str]) -> tuple
     """The rules of a file, or rules given on the command line, and where they stand."""
     if not value or ":-" in value or (value.rstrip().endswith(".") and not Path(value).exists()):
         return parse_rules(value, prefixes, option), Source(value, option)
-    source, text = _read_text(value)
+    source, text = read_text(value)
     return parse_rules(text, prefixes, source, syntax_of_file(value)), Source(text, source)
 
 
@@ -429,9 +380,9 @@ def convert(options: Namespace) -> int:
     """`tidelog convert`"""
     written = syntax_of_file(options.program)
     wanted = options.to or _other(written)
-    source, text = _read_text(options.program)
+    source, text = read_text(options.program)
     program = parse_program(text, source, syntax=_other(wanted) if options.program == "-" else written)
-    with _errors_in(source, text):
+    with errors_in(source, text):
         converted = language.convert(program, wanted)
     with _output(options.out) as out:
         print(converted, file=out)
@@ -455,7 +406,7 @@ def shell(options: Namespace) -> int:
             print(f"a copy of {options.program}: `:save {options.program}` writes it back", file=sys.stderr)
     else:
         refuse_journal(options.journal or options.read_only, options.program)
-        text = read_program(options.program)[0] if options.program else ""
+        text = read_program(options.program, *_asked(options))[0] if options.program else ""
         kb = open_knowledge_base(options, text)
     with kb:
         return interact(Shell(kb))
@@ -464,7 +415,7 @@ def shell(options: Namespace) -> int:
 def refuse_journal(wanted: bool, program: str | None) -> None:
     """Refuse options that concern saved folders alone."""
     if wanted:
-        raise TidelogError(f"{_name_of(program)} is no saved knowledge base; --journal and --read-only are for those")
+        raise TidelogError(f"{name_of(program)} is no saved knowledge base; --journal and --read-only are for those")
 
 
 def test(options: Namespace) -> int:
@@ -487,7 +438,7 @@ def pipeline(options: Namespace) -> int:
 def serve(options: Namespace) -> int:
     """`tidelog serve`"""
     with needing("this command", "server"):
-        from tidelog.server.start import run
+        from tidelog.server.running.start import run
 
     return run(options)
 

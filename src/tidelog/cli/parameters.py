@@ -1,4 +1,4 @@
-"""`--param NAME=VALUE`: values for the parameters of queries and facts on the command line."""
+"""`--param NAME=VALUE`: values for the parameters of programs, queries and facts on the command line."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tidelog.language.syntax import Parameter, Query
 from tidelog.values import IRI, Value
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_NAMES = re.compile(r"\$([^\W\d]\w*)")
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'", re.DOTALL)
 
 
@@ -63,14 +64,21 @@ def _value(text: str) -> Value:
     return literals.unquote(text) if _QUOTED.fullmatch(text) else text
 
 
-def bind_queries(queries: Iterable[tuple[Query, Source]], values: Mapping[str, Value]) -> list[Query]:
-    """Queries with their values; each value has to be that of a parameter somewhere."""
-    unused, bound = set(values), []
+def parameters_of(fact: str) -> list[str]:
+    """The names of the parameters that a fact is written with."""
+    return _NAMES.findall(fact)
+
+
+def bind_queries(
+    queries: Iterable[tuple[Query, Source]], values: Mapping[str, Value], elsewhere: Iterable[str] = ()
+) -> list[Query]:
+    """Queries with their values; each value has to be that of a parameter somewhere, if not `elsewhere`."""
+    unused, bound = set(values).difference(elsewhere), []
     for query, source in queries:
         names = {str(node.value) for node in syntax.nodes(query) if isinstance(node, Parameter)}
         bound.append(bind(query, {name: value for name, value in values.items() if name in names}, source))
         unused -= names
     if unused:
         name = min(unused)
-        raise TidelogError(f"--param {name}: no query has `${name}`; write it where the value belongs")
+        raise TidelogError(f"--param {name}: no rule and no query has `${name}`; write it where the value belongs")
     return bound

@@ -23,12 +23,14 @@ TOKEN = "TIDELOG_TOKEN"
 
 # Options that concern the materialisation, which the server has.
 _LOCAL = ("facts", "maintenance", "no_modules", "max_facts", "timeout", "out", "stats", "explain_plan", "journal")
+# And those that do not concern it with some commands only.
+_REMOTE = {"out": ("stream", "graph"), "param": ("run", "explain")}
 
 
 def connected(options: Namespace) -> Connection:
     """A connection to the server that the options name."""
-    for name in _LOCAL:
-        if getattr(options, name, None) and not (name == "out" and options.command in ("stream", "graph")):
+    for name in (*_LOCAL, "param"):
+        if getattr(options, name, None) and options.command not in _REMOTE.get(name, ()):
             raise TidelogError(f"--{name.replace('_', '-')} is for programs, and does not go with --server")
     with needing("--server", "client"):
         from tidelog.client.connection import connect

@@ -24,6 +24,7 @@ from tidelog.formats.order import sorted_rows
 from tidelog.language import is_unfinished, parse_program, render
 from tidelog.language.parameters import bind
 from tidelog.language.parse_messages import Source, told_of
+from tidelog.language.printer import declaration
 from tidelog.language.syntax import Atom, Program
 from tidelog.values import Row
 
@@ -85,7 +86,7 @@ class Shell:
         yield from getattr(self, f"_do_{name}")(argument)
 
     def _take(self, program: Program, text: str) -> Iterator[str]:
-        if program.prefixes or program.predicates or program.rules or program.facts:
+        if any((program.prefixes, program.predicates, program.expiries, program.rules, program.facts)):
             with told_of(text, "<shell>"):
                 change = self.kb.update(**_addition(program))
             yield from self._changed(change)
@@ -123,7 +124,7 @@ class Shell:
         command = _COMMAND.fullmatch(text)
         if command is None and text:
             program = parse_program(_with_dot(text), "<shell>", self.kb.prefixes)
-            if (program.facts or program.rules) and not program.queries:
+            if (program.facts or program.rules or program.expiries) and not program.queries:
                 return _addition(program)
         elif command and command[1] == "delete":
             return self._deletion(command[2] or "")
@@ -139,7 +140,7 @@ class Shell:
         given = _LOAD.parse_args(_words("load", argument, "FILE"))
         path = Path(given.path).expanduser()
         if path.suffix in (".dlog", ".zodiac"):
-            from tidelog.cli.commands import read_program
+            from tidelog.cli.programs import read_program
 
             text, program = read_program(str(path))
             return self._take(program, text)
@@ -198,8 +199,8 @@ _COMMANDS = sorted(name.removeprefix("_do_") for name in vars(Shell) if name.sta
 def _addition(program: Program) -> dict[str, Any]:
     """The update that adds the facts and rules of a program, and its prefixes."""
     rules = [f"@prefix {name}: <{namespace}> ." for name, namespace in program.prefixes]
-    rules += [f"@predicate {signature}." for signature in program.predicates]
-    rules += [str(rule) for rule in program.rules]
+    rules += map(declaration, program.predicates)
+    rules += [str(statement) for statement in (*program.expiries, *program.rules)]
     return {"add": _rows(program), "add_rules": "\n".join(rules)}
 
 

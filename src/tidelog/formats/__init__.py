@@ -49,7 +49,7 @@ def __getattr__(name: str) -> object:
     """Most formats need Arrow, so that each is loaded with its first use."""
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'tidelog.formats' has no attribute {name!r}")
-    from tidelog.extras import needing
+    from tidelog.extras import FILES, needing
 
-    with needing("reading or writing facts in files"):
+    with needing(FILES):
         return getattr(import_module(f"tidelog.formats.{_MODULE_OF[name]}"), name)

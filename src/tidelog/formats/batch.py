@@ -17,12 +17,20 @@ import pyarrow as pa
 
 from tidelog import language
 from tidelog.arrow_checks import union_layout
-from tidelog.values import IRI, Literal, Value, check_language
+from tidelog.values import IRI, Literal, Record, Value, check_language
 
 STR, INT, FLOAT, BOOL, IRI_KIND, LITERAL = range(6)
 KINDS = ("str", "int", "float", "bool", "iri", "literal")
 ARROW_TYPES = (pa.string(), pa.int64(), pa.float64(), pa.bool_(), pa.string(), pa.string())
-KIND_OF_TYPE: Mapping[type, int] = {str: STR, int: INT, float: FLOAT, bool: BOOL, IRI: IRI_KIND, Literal: LITERAL}
+KIND_OF_TYPE: Mapping[type, int] = {
+    str: STR,
+    int: INT,
+    float: FLOAT,
+    bool: BOOL,
+    IRI: IRI_KIND,
+    Literal: LITERAL,
+    Record: LITERAL,
+}
 BATCH_ROWS = 1 << 17
 
 Kinds = npt.NDArray[np.int8]

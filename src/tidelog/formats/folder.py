@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import IO, Any, cast
 from urllib.parse import unquote
 
@@ -37,6 +37,9 @@ ZIPPED = ".gz"
 _TEXTS = ("csv", "tsv", "jsonl", "nt", "dlog")
 WRITE_FORMATS = (*_TEXTS, "parquet", *(format + ZIPPED for format in _TEXTS))
 # In these formats the facts name their predicates.
+TypesByPredicate = Mapping[str, Sequence[str]]
+NO_TYPES: TypesByPredicate = MappingProxyType({})
+
 _NAMES_WITHIN = {".nt", ".ttl", ".dlog"}
 _LONGEST_NAME = 255  # bytes
 _NOT_IN_FILE_NAMES = re.compile(r'^\.|[%/\\<>"|?*\x00-\x1f\x7f]')
@@ -48,10 +51,12 @@ def read_facts(
     header: bool | None = None,
     on_bytes: files.OnBytes = files.ignore_bytes,
     types: Mapping[str, Sequence[Any]] | None = None,
+    declared: TypesByPredicate = NO_TYPES,
 ) -> Iterator[FactBatch]:
     """The facts of every file of a folder, in batches of bounded size; `on_bytes` is told of each piece read.
 
-    `types` are those of the columns of CSV and TSV files, by predicate; `header` is that of `read_file`.
+    `types` are those of the columns of CSV and TSV files, by predicate; `declared` those of a program's declarations,
+    where `types` says nothing; `header` is that of `read_file`.
 
     Examples:
         >>> from pathlib import Path
@@ -65,7 +70,7 @@ def read_facts(
     paths = fact_files(folder)
     types_of = types_of_files(paths, types, str(folder))
     for path in paths:
-        yield from read_file(path, header=header, on_bytes=on_bytes, types=types_of.get(path))
+        yield from read_file(path, None, header, on_bytes, types_of.get(path), declared)
 
 
 def read_file(
@@ -74,11 +79,13 @@ def read_file(
     header: bool | None = None,
     on_bytes: files.OnBytes = files.ignore_bytes,
     types: Sequence[Any] | None = None,
+    declared: TypesByPredicate = NO_TYPES,
 ) -> Iterator[FactBatch]:
     """The facts of a file (or folder of part files); unless one is given, the predicate is that of the file's name.
 
     `header` says whether the first line of a CSV or TSV file names its columns. None means that it does not, with a
-    warning where it looks as if it did. `types` are those of the columns of such a file.
+    warning where it looks as if it did. `types` are those of the columns of such a file, `declared` those of the
+    columns of predicates, where no `types` are given.
 
     Examples:
         >>> from pathlib import Path
@@ -99,6 +106,8 @@ def read_file(
         types = checked_types(types, str(path))
         if suffix not in SEPARATORS:
             raise files.data_error(str(path), None, "types are given for CSV and TSV files; this one has its own")
+    elif suffix in SEPARATORS:
+        types = declared.get(predicate)
     if header is None:
         warn_of_header(path)
     for part in _parts(path):

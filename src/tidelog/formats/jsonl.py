@@ -2,7 +2,7 @@
 
 Strings, integers, floats and booleans are themselves. An IRI is `{"iri": "…"}`; an RDF literal is
 `{"text": "…", "language": "…", "datatype": "…"}`, where language and datatype are optional. JSON has neither infinity
-nor NaN: they are literals of `xsd:double`, as in the language.
+nor NaN: they are literals of `xsd:double`, as in the language. An array as a value is a record.
 """
 
 from __future__ import annotations
@@ -14,16 +14,32 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tidelog import records
 from tidelog.errors import DataError, TidelogError
 from tidelog.formats.byte_files import Readable, check_columns, data_error, decode, place, read_lines
 from tidelog.formats.cell_numbers import parse_float
 from tidelog.formats.display import counted
-from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, XSD, Literal, Value, canonical, double_name, is_unicode
+from tidelog.values import (
+    INTEGER_MAX,
+    INTEGER_MIN,
+    IRI,
+    XSD,
+    Literal,
+    Record,
+    Value,
+    canonical,
+    double_name,
+    is_unicode,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+MOST_LEVELS = 50
+"""Records that are nested deeper are written as literals: nobody reads them, and parsers give up."""
+
 _LITERAL_KEYS = {"text", "language", "datatype"}
 
 
@@ -37,7 +53,7 @@ def parse_json(text: str) -> Any:
         raise DataError("JSON nested too deeply; a row is an array of plain values") from None
     except ValueError:
         # Python refuses integers of thousands of digits.
-        raise DataError("an integer that does not fit in 64 bits; write it as a float or a string") from None
+        raise DataError("an integer that does not fit in 64 bits; write a literal, a float or a string") from None
     # Half of a surrogate pair appears in the text itself, or as an escape, which few texts have.
     if not is_unicode(json.dumps(value, ensure_ascii=False) if _SURROGATE.search(text) else text):
         raise DataError(
@@ -69,16 +85,28 @@ def value_from_json(value: Any) -> Value:
     if value is None:
         raise DataError("a null; facts have no nulls: leave the row out, or choose a value")
     if isinstance(value, list):
-        raise DataError("an array as a value; a value is a string, a number, true, false or an IRI")
+        return _record_from_json(value)
     if type(value) is int and not INTEGER_MIN <= value <= INTEGER_MAX:
         raise DataError("an integer of more than 64 bits; keep it as a string")
     return value
+
+
+def _record_from_json(array: list[Any]) -> Record:
+    level: list[Any] = [array]
+    for _ in range(MOST_LEVELS):
+        level = [inner for outer in level for inner in outer if isinstance(inner, list)]
+        if not level:
+            return Record(*map(value_from_json, array))
+    shape = f'{{"text": "[1, [2, …]]", "datatype": "{records.RECORD}"}}'
+    raise DataError(f"arrays nested more than {MOST_LEVELS} deep; write {shape}")
 
 
 def value_to_json(value: Value) -> Any:
     """The JSON form of a constant."""
     if isinstance(value, IRI):
         return {"iri": value.value}
+    if isinstance(value, Record) and records.depth(value.text) <= MOST_LEVELS:
+        return list(map(value_to_json, value))
     if isinstance(value, Literal):
         return {"text": value.text, "language": value.language, "datatype": value.datatype}
     if isinstance(value, float) and not math.isfinite(value):

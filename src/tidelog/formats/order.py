@@ -1,4 +1,4 @@
-"""One order of constants for all output: booleans, numbers by value, strings, IRIs, literals.
+"""One order of constants for all output: booleans, numbers by value, strings, IRIs, literals, records.
 
 Of an integer and a float of the same value the integer comes first; NaN comes before all other numbers. `column_order`
 brings whole columns into the same order.
@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from tidelog.values import IRI, Row, Value
+from tidelog.values import IRI, Record, Row, Value
 
-BOOLEANS, NUMBERS, STRINGS, IRIS, LITERALS = range(5)
+BOOLEANS, NUMBERS, STRINGS, IRIS, LITERALS, RECORDS = range(6)
 
 
 def sort_key(value: Value) -> tuple[int, Any, bool]:
@@ -23,6 +23,8 @@ def sort_key(value: Value) -> tuple[int, Any, bool]:
         return (NUMBERS, value, False)
     if isinstance(value, float):
         return (NUMBERS, -math.inf if math.isnan(value) else value, not math.isnan(value))
+    if isinstance(value, Record):
+        return (RECORDS, value, False)
     return (STRINGS if isinstance(value, str) else IRIS if isinstance(value, IRI) else LITERALS, value, False)
 
 

@@ -19,7 +19,7 @@ from tidelog.formats import batch
 from tidelog.formats.batch import ARROW_TYPES, KIND_OF_TYPE, KINDS, TO_ARROW
 from tidelog.formats.cells import CellError, parse_constants
 from tidelog.formats.rows import Where, check_rows, rows_of
-from tidelog.values import INTEGER_MAX, INTEGER_MIN, Literal, Value, canonical
+from tidelog.values import INTEGER_MAX, INTEGER_MIN, Literal, Record, Value, canonical, in_microseconds, literal_of
 
 # The metadata of an Arrow field: its strings are constants as text, or it stands for the fact of arity 0.
 KIND_KEY = b"tidelog:kind"
@@ -31,6 +31,8 @@ def columns_of(rows: Any, predicate: str) -> list[pa.Array] | None:
     """The columns of a table or of an iterable of rows. None: there are no rows; []: the one fact of arity 0."""
     if type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "iloc") and hasattr(rows, "columns"):
         return _columns_of_pandas(rows, predicate)
+    if type(rows).__module__.partition(".")[0] == "polars" and "Object" in map(str, getattr(rows, "dtypes", ())):
+        rows = rows.rows()  # Arrow has no Python objects, such as the literals and records that `to_polars` gives.
     if hasattr(rows, "__arrow_c_stream__") or isinstance(rows, pa.RecordBatch):
         return columns_of_table(_arrow_table(rows, predicate), predicate)
     if isinstance(rows, np.ndarray):
@@ -69,10 +71,19 @@ def column_of_values(values: Sequence[Any], where: Where, number: int) -> pa.Arr
 
 def _plain_value(value: Any, where: Where, row: int, number: int) -> Value:
     """A value as one of the types that facts hold: NumPy scalars and values of subclasses are converted."""
-    if isinstance(value, np.generic):
+    is_moment = isinstance(value, np.datetime64 | np.timedelta64)
+    if isinstance(value, np.generic) and not is_moment:
         value = value.item()
     if type(value) in KIND_OF_TYPE:
         return value
+    try:
+        literal = literal_of(in_microseconds(value) if is_moment else value)
+    except DataError as problem:
+        raise DataError(f"{where(row)}, column {number + 1}: {problem}") from None
+    if literal is not None:
+        return literal
+    if isinstance(value, tuple):
+        return _record(value, f"{where(row)}, column {number + 1}")
     if isinstance(value, str):
         return str.__str__(value)  # str() of a member of an enumeration is its name.
     if isinstance(value, int | float):
@@ -82,6 +93,13 @@ def _plain_value(value: Any, where: Where, row: int, number: int) -> Value:
         raise DataError(f"{place}: a missing value; facts have no nulls: leave the row out, or choose a value")
     name = type(value).__name__
     raise DataError(f"{place}: a fact cannot hold a value of type {name}; use str, int, float, bool or tidelog.IRI")
+
+
+def _record(value: tuple[Any, ...], place: str) -> Record:
+    try:
+        return Record(*value)
+    except DataError as problem:
+        raise DataError(f"{place}: {problem}") from None
 
 
 def _check_value(value: Value, place: str) -> None:
@@ -230,6 +248,8 @@ def fact_column(array: pa.Array, place: str) -> pa.Array:
         return array.take(pa.array(np.arange(len(array)))) if array.offset else array
     if pa.types.is_dictionary(type_) and _native_type(type_.value_type) not in (pa.string(), pa.large_string()):
         return fact_column(array.dictionary_decode(), place)
+    if pa.types.is_temporal(type_) or pa.types.is_decimal(type_):
+        return column_of_values(array.to_pylist(), lambda row: f"{place}, row {row + 1}", 0)
     native = _native_type(type_)
     if native is None:
         raise DataError(f"{place}: facts cannot hold values of type {type_}; cast them to strings or numbers first")

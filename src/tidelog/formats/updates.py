@@ -1,6 +1,6 @@
 """Update streams: JSON Lines with an update per line, changes in the same form, and folders of Prolog files.
 
-    {"add": {"edge": [["a", "b"]]}, "delete": {…}, "add_rules": "…", "remove_rules": "…"}
+    {"add": {"edge": [["a", "b"]]}, "delete": {…}, "add_rules": "…", "remove_rules": "…", "at": "2026-11-18T12:00:00Z"}
     {"added": {"edge": [["a", "b"]]}, "removed": {…}, "work": {…}}
 
 The public evaluation data of the papers on marking holds a stream as files `00.pl`, `01.pl`, …, with a line
@@ -26,10 +26,11 @@ from tidelog.formats.cell_numbers import parse_float, parse_integer
 from tidelog.formats.jsonl import parse_json, row_from_json, value_to_json
 from tidelog.formats.order import sorted_rows
 from tidelog.language.names import bracketed
+from tidelog.moments import microseconds
 from tidelog.values import Row, Value
 
 Facts = dict[str, list[Row]]
-KEYS = ("add", "delete", "add_rules", "remove_rules")
+KEYS = ("add", "delete", "add_rules", "remove_rules", "at")
 
 
 class Update(TypedDict, total=False):
@@ -45,6 +46,7 @@ class Update(TypedDict, total=False):
     delete: Facts
     add_rules: str
     remove_rules: str
+    at: float | str
 
 
 class ChangeLike(Protocol):
@@ -105,7 +107,10 @@ def update_from_json(value: Any) -> Update:
             raise DataError(f"an update has no key {key!r}; {hint}")
         if key.endswith("_rules") and not isinstance(content, str):
             raise DataError(f'"{key}" is a string of rules, such as "path(X, Y) :- edge(X, Y)."')
-        update[key] = content if key.endswith("_rules") else _facts(content, key)  # type: ignore[literal-required]
+        if key == "at" and microseconds(content) is None:
+            raise DataError('"at" is a time, such as "2026-11-18T12:00:00Z", or a number of seconds since 1970')
+        is_facts = key in ("add", "delete")
+        update[key] = _facts(content, key) if is_facts else content  # type: ignore[literal-required]
     return update
 
 

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 from tidelog.errors import StorageError, TidelogError
-from tidelog.language import parse_rules
+from tidelog.language import parse_program, parse_rules
 from tidelog.language.checks import MOST_ARGUMENTS
 from tidelog.language.names import RESERVED, is_prefixed, is_word
-from tidelog.language.syntax import Rule
+from tidelog.language.printer import declaration
+from tidelog.language.records.types import Declared, merged
+from tidelog.language.syntax import Rule, Signature, own_lattices
+from tidelog.language.written.conditions import PRINTED, names_of_printed
 
 _LARGEST = 2**63 - 1
 
@@ -146,11 +149,19 @@ def declared_prefixes(item: Item) -> dict[str, str]:
     return prefixes
 
 
-def parsed_rules(item: Item) -> tuple[Rule, ...]:
-    """The rules of a text."""
+def with_lattices(described: dict[str, Any], rules: Iterable[Rule]) -> dict[str, Any]:
+    """What describes rules, which are texts there, with the lattices of the user's own that the texts name, if any."""
+    lattices = sorted(own_lattices(rules))
+    return {**described, "lattices": lattices} if lattices else described
+
+
+def parsed_rules(item: Item, described: Item) -> tuple[Rule, ...]:
+    """The rules of a text, which is a part of what describes them."""
+    lattices = described["lattices"].items() if described.get("lattices") is not None else ()
+    names = names_of_printed(name.text() for name in lattices)
     text = item.text()
     try:
-        return parse_rules(text, {})
+        return parse_rules(text, {}, names=names)
     except (TidelogError, RecursionError) as problem:
         item.refuse(f"is no rule: {problem}")
 
@@ -163,3 +174,22 @@ def read_arities(item: Item) -> dict[str, int]:
             arity.refuse("is not named after a predicate")
         arities[name] = arity.integer(0, MOST_ARGUMENTS)
     return arities
+
+
+def written_declarations(declared: Declared) -> list[str]:
+    """What is declared, as text."""
+    return [declaration(signature) for signature in declared.values()]
+
+
+def read_declarations(item: Item) -> dict[str, Signature]:
+    """What such texts declare; older files have the numbers of arguments alone."""
+    if isinstance(item.value, dict):
+        return {name: Signature(name, arity) for name, arity in read_arities(item).items()}
+    text = "\n".join(each.text() for each in item.items())
+    try:
+        program = parse_program(text, names=PRINTED)
+    except (TidelogError, RecursionError) as problem:
+        item.refuse(f"declare nothing: {problem}")
+    if program.facts or program.rules or program.queries:
+        item.refuse("do more than declare")
+    return merged({}, program.predicates)

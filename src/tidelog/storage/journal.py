@@ -5,7 +5,9 @@ An update is written as JSON: its constants, each with its type, and its facts a
     {"terms": [["str", "a"], ["int", 7], ["float", "0.5"]],
      "add": {"edge": {"arity": 2, "rows": 1, "cells": [0, 1]}}, "delete": {…},
      "add_rules": ["p(X) :- q(X)."], "remove_rules": […], "prefixes": {"ex": "http://example.org/"},
-     "declared": {"edge": 2}, "commit": {"batch": "17"}}
+     "declared": ["@predicate edge/2."], "commit": {"batch": "17"}}
+
+`"lattices": ["hull"]` names those of the user's own that the rules join values by, if there are any.
 
 A record is 20 bytes of header (a mark, its number from 1 on, the length of its payload and a checksum of all that) and
 the payload. A crash can tear only the last record, since each is forced to disk before the next is written: an
@@ -27,9 +29,19 @@ import numpy as np
 
 from tidelog.engine.image import Cells
 from tidelog.errors import StorageError
+from tidelog.language.records.types import Declared
 from tidelog.language.syntax import Rule
 from tidelog.storage import durable_files as files
-from tidelog.storage.checked_json import Item, declared_prefixes, is_predicate, parsed_rules, read_arities, to_text
+from tidelog.storage.checked_json import (
+    Item,
+    declared_prefixes,
+    is_predicate,
+    parsed_rules,
+    read_declarations,
+    to_text,
+    with_lattices,
+    written_declarations,
+)
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value
 
 MAGIC = b"tidelog journal 1\n"
@@ -203,7 +215,7 @@ class Record:
     add_rules: tuple[Rule, ...] = ()
     remove_rules: tuple[Rule, ...] = ()
     prefixes: Mapping[str, str] = field(default_factory=dict)
-    declared: Mapping[str, int] = field(default_factory=dict)
+    declared: Declared = field(default_factory=dict)
     commit: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -234,13 +246,13 @@ def to_json(record: Record, decode: Decode) -> bytes:
         "terms": [_written(decode(int(term))) for term in used],
         "add": facts(record.add),
         "delete": facts(record.delete),
-        "add_rules": list(map(str, record.add_rules)),
-        "remove_rules": list(map(str, record.remove_rules)),
+        "add_rules": list(dict.fromkeys(map(str, record.add_rules))),
+        "remove_rules": list(dict.fromkeys(map(str, record.remove_rules))),
         "prefixes": dict(record.prefixes),
-        "declared": dict(record.declared),
+        "declared": written_declarations(record.declared),
         "commit": dict(record.commit),
     }
-    return to_text(content, indent=None)
+    return to_text(with_lattices(content, (*record.add_rules, *record.remove_rules)), indent=None)
 
 
 def from_json(payload: bytes, encode: Encode, place: Path) -> Record:
@@ -251,10 +263,10 @@ def from_json(payload: bytes, encode: Encode, place: Path) -> Record:
     return Record(
         _facts(content["add"], numbers),
         _facts(content["delete"], numbers),
-        _rules(content["add_rules"]),
-        _rules(content["remove_rules"]),
+        _rules(content["add_rules"], content),
+        _rules(content["remove_rules"], content),
         declared_prefixes(content["prefixes"]),
-        read_arities(content["declared"]) if content.get("declared") is not None else {},
+        read_declarations(content["declared"]) if content.get("declared") is not None else {},
         content["commit"].texts() if content.get("commit") is not None else {},
     )
 
@@ -313,5 +325,5 @@ def _rows(arity: int, count: int, item: Item, numbers: Cells) -> Cells:
     return numbers[places].reshape(count if arity else min(count, 1), arity)
 
 
-def _rules(texts: Item) -> tuple[Rule, ...]:
-    return tuple(rule for text in texts.items() for rule in parsed_rules(text))
+def _rules(texts: Item, content: Item) -> tuple[Rule, ...]:
+    return tuple(rule for text in texts.items() for rule in parsed_rules(text, content))

@@ -9,7 +9,9 @@ constants. Impossible counters are left out, and derivations are counted again w
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,9 +24,19 @@ from tidelog.errors import TidelogError
 from tidelog.extras import needing
 from tidelog.facts.arguments import check_limits, check_on_error
 from tidelog.language.checks import MOST_ARGUMENTS
+from tidelog.program.equality import Equality, equality_of, under_equality
 from tidelog.storage import durable_files as disk
 from tidelog.storage.array_files import check_layout, damaged, read_arrays, refused, write_arrays
-from tidelog.storage.checked_json import Item, declared_prefixes, parsed_rules, read_arities, to_text
+from tidelog.storage.checked_json import (
+    Item,
+    declared_prefixes,
+    parsed_rules,
+    read_arities,
+    read_declarations,
+    to_text,
+    with_lattices,
+    written_declarations,
+)
 from tidelog.storage.term_columns import columns_of_terms, terms_of_columns
 
 MANIFEST = "manifest.json"
@@ -57,7 +69,17 @@ def write_snapshot(folder: Path, image: Image) -> str:
             files[name] = write_arrays(folder / name, columns_of_relation(relation))
             relations.append({"name": relation.name, "arity": relation.arity, "file": name})
         rules = [
-            {"number": item.number, "text": str(item.rule), "counter": item.counter, "applications": item.applications}
+            with_lattices(
+                {
+                    "number": item.number,
+                    "text": str(item.rule),
+                    "part": item.rule.part,
+                    "variant": item.rule.variant,
+                    "counter": item.counter,
+                    "applications": item.applications,
+                },
+                (item.rule,),
+            )
             for item in image.rules
         ]
         content = {
@@ -71,7 +93,7 @@ def write_snapshot(folder: Path, image: Image) -> str:
             "closures": list(image.closures),
             "pairs": dict(image.pairs),
             "commit": dict(image.commit),
-            "declared": dict(image.declared),
+            "declared": written_declarations(image.declared),
             "files": files,
         }
         manifest = to_text(content)
@@ -106,7 +128,7 @@ def read_snapshot(folder: Path, expected: str) -> Image:
         closures=_closures(manifest["closures"]),
         pairs={name: count.integer(0) for name, count in pairs},
         commit=manifest["commit"].texts() if manifest.get("commit") is not None else {},
-        declared=read_arities(manifest["declared"]) if manifest.get("declared") is not None else {},
+        declared=read_declarations(manifest["declared"]) if manifest.get("declared") is not None else {},
     )
 
 
@@ -130,14 +152,27 @@ def _options(item: Item) -> dict[str, Any]:
 
 def _rules(item: Item, next_rule: int) -> tuple[RuleImage, ...]:
     rules: list[RuleImage] = []
+    plain = Counter(text for text, _ in {(rule["text"].text(), rule.get("part")) for rule in item.items()})
     for rule in item.items():
         number = rule["number"].integer(rules[-1].number + 1 if rules else 1, next_rule - 1)
-        parsed = parsed_rules(rule["text"])
-        if len(parsed) != 1:
+        parsed = parsed_rules(rule["text"], rule)
+        if sum(each.part == 0 for each in parsed) != 1:
             rule["text"].refuse(f"is {len(parsed)} rules, not one")
+        part = rule["part"].integer(0, len(parsed) - 1) if rule.get("part") is not None else 0
         counter = None if rule["counter"].value is None else rule["counter"].integer(*COUNTERS)
-        rules.append(RuleImage(number, parsed[0], counter, rule["applications"].integer(0)))
-    return tuple(rules)
+        # Earlier versions of tidelog had one rule where parts of a body are checked once now.
+        own = parsed[part] if plain[rule["text"].text()] == len(parsed) else parsed[0].written
+        rules.append(RuleImage(number, own, counter, rule["applications"].integer(0)))
+    equality = equality_of(image.rule for image in rules)
+    if equality is None:
+        return tuple(rules)
+    return tuple(_variant(image, equality, rule) for image, rule in zip(rules, item.items(), strict=True))
+
+
+def _variant(image: RuleImage, equality: Equality, item: Item) -> RuleImage:
+    """A rule as the equality of the program made it."""
+    found = under_equality(image.rule, equality)
+    return replace(image, rule=found[item["variant"].integer(0, len(found) - 1)])
 
 
 def _relations(folder: Path, item: Item, files: Mapping[str, str], terms: int) -> tuple[RelationImage, ...]:
