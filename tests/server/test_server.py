@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 import socket
+import time
+from base64 import b64encode
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +87,22 @@ def test_a_retry_with_the_same_key_is_applied_once(http: httpx.Client) -> None:
     refused(other, 409, "conflict")
 
 
+def test_updates_that_are_committed_together_are_all_answered(server: ServerProcess) -> None:
+    async def send() -> list[dict[str, Any]]:
+        async with httpx.AsyncClient(base_url=server.url, timeout=30, limits=httpx.Limits(max_connections=40)) as http:
+            bodies = [{"add": {"together": [[number]]}} for number in range(40)]
+            answers = await asyncio.gather(*(http.post("/update?rows=50", json=body) for body in bodies))
+            assert {answer.status_code for answer in answers} == {200}
+            return [answer.json() for answer in answers]
+
+    answers = asyncio.run(send())
+    for number, answer in enumerate(answers):
+        assert [number] in answer["change"]["added"]["together"]["rows"]
+        assert answer["change"]["added"]["together"]["count"] == answer["together"]
+    commits = {answer["update"]: answer["together"] for answer in answers}
+    assert sum(commits.values()) == 40
+
+
 def test_all_formats_hold_the_same_rows(http: httpx.Client) -> None:
     query = {"query": "path(a, X)"}
     lines = http.post("/query", json=query, headers={"Accept": "application/x-ndjson"})
@@ -111,11 +132,12 @@ def test_arrow_and_lines_come_in_as_bulk(http: httpx.Client) -> None:
 
 def test_pages_follow_each_other_and_have_every_row_once(http: httpx.Client) -> None:
     updated(http, add={"wide": [[number, number % 7] for number in range(430)]})
+    query = {"query": "wide(X, Y)", "limit": 100, "whole": True}
     for first, follow in (
         ("/facts/wide?limit=100", lambda cursor: http.get(f"/facts/wide?limit=100&cursor={cursor}")),
-        ("", lambda cursor: http.post("/query", json={"query": "wide(X, Y)", "limit": 100, "cursor": cursor})),
+        ("", lambda cursor: http.post("/query", json={**query, "cursor": cursor})),
     ):
-        found = http.get(first) if first else http.post("/query", json={"query": "wide(X, Y)", "limit": 100})
+        found = http.get(first) if first else http.post("/query", json=query)
         rows, pages = found.json()["rows"], 1
         while (cursor := found.json()["next"]) is not None:
             found = follow(cursor)
@@ -130,6 +152,51 @@ def test_pages_follow_each_other_and_have_every_row_once(http: httpx.Client) -> 
     assert http.get("/facts/wide", params={"filter": "429"}).json()["rows"] == [[429, 2]]
     refused(http.get("/facts/nothing_like_that"), 404, "not-found")
     refused(http.get("/facts/wide?cursor=xyz"), 400, "bad-request")
+
+
+def test_a_limit_ends_the_search_for_answers(http: httpx.Client) -> None:
+    updated(http, add={"many": [[number, number % 7] for number in range(450)]})
+    began = time.monotonic()
+    found = asked(http, "many(X, A), many(Y, B), many(Z, C)", limit=20)  # 91 million answers
+    assert time.monotonic() - began < 5
+    assert (len(found["rows"]), found["more"], found["total"], found["next"]) == (20, True, None, None)
+    assert len({json.dumps(row) for row in found["rows"]}) == 20
+    once = asked(http, "many(_, C)", limit=7)
+    assert sorted(once["rows"]) == [[rest] for rest in range(7)]
+    assert (once["more"], once["total"]) == (False, 7)
+    assert asked(http, "many(_, C)", limit=6)["more"]
+    lines = http.post("/query", json={"query": "many(X, Y)", "limit": 3}, headers={"Accept": "application/x-ndjson"})
+    assert (len(lines.text.splitlines()), lines.headers["tidelog-more"]) == (3, "true")
+    assert "tidelog-total" not in lines.headers
+
+
+def test_a_query_that_was_short_may_become_long(http: httpx.Client) -> None:
+    query = "many(X, A), few(B), A < B"
+    updated(http, add={"few": [[1]]})
+    for _ in range(3):
+        assert asked(http, query)["total"] == 65
+    updated(http, add={"few": [[number] for number in range(450)]})
+    for _ in range(3):
+        assert asked(http, query, limit=10)["more"]
+        assert len(asked(http, query, whole=True)["rows"]) == 500
+    updated(http, delete={"few": [[number] for number in range(450)]})
+    assert asked(http, query)["rows"] == []
+
+
+def test_pages_of_the_whole_are_of_one_state(http: httpx.Client) -> None:
+    updated(http, add={"turned": [[number] for number in range(10)]})
+    first = asked(http, "turned(X)", limit=6, whole=True)
+    assert (first["total"], first["more"]) == (10, True)
+    updated(http, delete={"turned": [[number] for number in range(10)]})
+    second = asked(http, "turned(X)", limit=6, whole=True, cursor=first["next"])
+    assert sorted(first["rows"] + second["rows"]) == [[number] for number in range(10)]
+    assert (second["update"], second["next"], second["more"]) == (first["update"], None, False)
+    body = {"query": "turned(X)", "cursor": first["next"]}
+    assert "whole" in refused(http.post("/query", json=body), 400, "bad-request")["detail"]
+    for _ in range(64):
+        asked(http, "many(X, _)", limit=1, whole=True)
+    body["whole"] = True
+    assert "first page" in refused(http.post("/query", json=body), 410, "gone")["detail"]
 
 
 def test_every_refusal_names_its_limit(http: httpx.Client) -> None:
@@ -149,6 +216,7 @@ def test_mistakes_in_texts_have_their_places(http: httpx.Client) -> None:
     refused(http.post("/update", json={"add": {"edge": [["a"]]}}), 422, "arity")
     refused(http.post("/update", json={"add_rules": "q(X) :- node(X), not q(X)."}), 422, "stratification")
     refused(http.post("/update", json={"remove_rules": "q(X) :- node(X)."}), 422, "unknown-rule")
+    refused(http.post("/update", json={"add_rules": ":- edge(X, Y)."}), 422, "constraint")
     refused(http.post("/update", json={"add": {"edge": [["a", None]]}}), 422, "data")
     refused(http.post("/update", json={"ad": {}}), 422, "data")
     refused(http.post("/query", content=b"{", headers={"Content-Type": "application/json"}), 400, "bad-request")
@@ -254,9 +322,13 @@ def test_hostile_names_stay_data(http: httpx.Client) -> None:
     assert response.json()["rows"] == [["evil", name]]
     assert response.headers["content-type"] == "application/json"
     assert response.headers["x-content-type-options"] == "nosniff"
-    assert "script-src 'self'" in response.headers["content-security-policy"]
+    policy = response.headers["content-security-policy"]
+    assert "script-src 'self';" in policy
+    assert not re.search("unsafe|data:|blob:|\\*", policy)
     svg = http.get("/graph?format=svg")
     assert "<script" not in svg.text
+    style = svg.text.partition("<style>")[2].partition("</style>")[0]
+    assert b64encode(sha256(style.encode()).digest()).decode() in svg.headers["content-security-policy"]
     updated(http, delete={"edge": [["evil", name]]})
 
 

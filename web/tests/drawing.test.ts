@@ -134,6 +134,30 @@ describe("components", () => {
       { id: 3, rules: ["rule 3"], reads: ["edge"], sources: [1], strict: [1], recursive: false, facts: 3, seconds: 1 },
     ]);
   });
+
+  test("parts of rules are in the component that they are for, and constraints stand alone", () => {
+    const rule = "deg(X, N) :- node(X), N = count { Y : edge(X, Y) }.";
+    const constraint = ":- deg(X, N), N > 5.";
+    const of = (id: number, predicates: string[], text: string, number: number) => ({
+      ...hyperNode(id, predicates, ["edge"]),
+      rules: [text],
+      numbers: [number],
+    });
+    const components = componentsOf({
+      update: 1,
+      hyper_nodes: [of(1, [], rule, 1), of(2, ["deg"], rule, 1), of(3, ["deg"], rule, 1), of(4, [], constraint, 4)],
+      edges: [
+        { source: 1, target: 2, predicates: ["_ = count { Y : edge(_, Y) }"], strict: false },
+        { source: 1, target: 3, predicates: ["_ = count { Y : edge(_, Y) }"], strict: true },
+        { source: 3, target: 4, predicates: ["deg"], strict: false },
+      ],
+      predicates: [{ name: "deg", facts: 2, derived: true }],
+    });
+    expect(components).toMatchObject([
+      { id: 2, name: "deg", rules: [rule], numbers: [1], sources: [], facts: 2, seconds: 1 },
+      { id: 4, name: "constraint", predicates: [], rules: [constraint], sources: [2], facts: 0 },
+    ]);
+  });
 });
 
 test("pieces of programs stand between backticks", () => {

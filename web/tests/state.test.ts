@@ -21,7 +21,7 @@ const commit = (update: number, added: Record<string, number> = {}, removed: Rec
 
 const listed = (update: number, facts: number) => ({
   update,
-  predicates: [{ name: "edge", arity: 2, facts, explicit: facts, derived: false }],
+  predicates: [{ name: "edge", arity: 2, facts, explicit: facts, derived: false, columns: ["c0", "c1"], text: "" }],
 });
 
 describe("the picture", () => {

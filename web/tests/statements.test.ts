@@ -35,6 +35,8 @@ describe("statements", () => {
   test("facts, rules and declarations are told apart", () => {
     const text = '@prefix ex: <http://e.org/> .\n@predicate p/1.\np("a :- b").\nq(X) :- p(X).\n?- q(X).';
     expect(statementsOf(text).map(({ kind }) => kind)).toEqual(["declaration", "declaration", "fact", "rule", "rule"]);
+    const more = "@type t = [x: int].\n@expire p 1.5 s.\n@equality same on p.\n@constraint warn :- p(X), r(X).\n@key p(x).";
+    expect(statementsOf(more).map(({ kind }) => kind)).toEqual(["declaration", "rule", "rule", "rule", "rule"]);
   });
 
   test("layout, comments and order are no edit", () => {

@@ -19,6 +19,8 @@ describe("values", () => {
     [{ iri: "http://elsewhere.org/a b" }, "<http://elsewhere.org/a\\u0020b>"],
     [{ text: "chat", language: "fr" }, '"chat"@fr'],
     [{ text: "1", datatype: "http://t/x" }, '"1"^^<http://t/x>'],
+    [[], "[]"],
+    [["a", [{ number: "1.0" }, "B c"], { iri: "http://example.org/it" }], '[a, [1.0, "B c"], ex:it]'],
   ] as const)("%j is written as %s", (value, text) => {
     expect(valueText(value, { ex: "http://example.org/" })).toBe(text);
   });
@@ -26,6 +28,7 @@ describe("values", () => {
   test("facts have no brackets where they have no arguments", () => {
     expect(factText("rain", [])).toBe("rain");
     expect(factText("edge", ["a", { number: "2.0" }])).toBe("edge(a, 2.0)");
+    expect(factText("at", ["a", [1, 2]])).toBe("at(a, [1, 2])");
   });
 
   test("JSON comes back as it was written", () => {

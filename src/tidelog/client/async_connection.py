@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
+from os import PathLike
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import httpx
 
-from tidelog.client import exchange
+from tidelog.client import exchange, several
 from tidelog.client.connection import (
     FIRST_PAUSES,
     PAUSES,
@@ -21,17 +23,28 @@ from tidelog.client.connection import (
 )
 from tidelog.client.exchange import Call, GivenFacts
 from tidelog.client.picture import EventLines, Picture
+from tidelog.client.refusals import INSTEAD, Remote, refuse_folder
 from tidelog.client.results import RemoteAnswerChange, RemoteAnswers, RemoteChange, RemoteRule
+from tidelog.client.several import Requests
 from tidelog.errors import TidelogError
+from tidelog.facts.arguments import Time
 from tidelog.proofs.failure import WhyNot
 from tidelog.proofs.proof import Proof
 from tidelog.values import Row
 
 Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
-class AsyncConnection:
+class AsyncConnection(Remote):
     """A server's knowledge base, for an event loop; see `Connection`."""
+
+    instead = INSTEAD | {
+        "subscribe": "iterate over what it tells: `async for change in kb.changes(query)`",
+        "close": "it is closed by `await kb.aclose()`, or by `async with`",
+        "explicit": "ask for `facts(predicate, explicit=True)`",
+        "live": "it is live already: updates that wait for each other are committed together; `asyncio.gather` them",
+    }
 
     def __init__(self, url: str, token: str | None = None, timeout: float = 60.0, verify: Any = True) -> None:
         self.url = url
@@ -53,19 +66,42 @@ class AsyncConnection:
             await asyncio.sleep(pause)
         raise AssertionError("the last try ends otherwise")
 
+    async def _send_all(self, requests: Requests[Result]) -> Result:
+        try:
+            call = next(requests)
+            while True:
+                call = requests.send(await self._send(call))
+        except StopIteration as end:
+            found: Result = end.value
+            return found
+
     async def update(
-        self, add: GivenFacts = None, delete: GivenFacts = None, add_rules: str = "", remove_rules: str = ""
+        self,
+        add: GivenFacts = None,
+        delete: GivenFacts = None,
+        add_rules: str = "",
+        remove_rules: str = "",
+        at: Time | None = None,
     ) -> RemoteChange:
         """Apply one update: deletions before additions, all or nothing."""
-        parts = {"add": add, "delete": delete, "add_rules": add_rules, "remove_rules": remove_rules}
+        parts = {"add": add, "delete": delete, "add_rules": add_rules, "remove_rules": remove_rules, "at": at}
         return await self._send(exchange.update(parts))
 
     async def what_if(
-        self, add: GivenFacts = None, delete: GivenFacts = None, add_rules: str = "", remove_rules: str = ""
+        self,
+        add: GivenFacts = None,
+        delete: GivenFacts = None,
+        add_rules: str = "",
+        remove_rules: str = "",
+        at: Time | None = None,
     ) -> RemoteChange:
         """The change that an update would make, which is not made."""
-        parts = {"add": add, "delete": delete, "add_rules": add_rules, "remove_rules": remove_rules}
+        parts = {"add": add, "delete": delete, "add_rules": add_rules, "remove_rules": remove_rules, "at": at}
         return await self._send(exchange.what_if(parts))
+
+    async def advance(self, to: Time) -> RemoteChange:
+        """Let time pass on the server: what has expired by then goes; see `KnowledgeBase.advance`."""
+        return await self.update(at=to)
 
     async def add_rules(self, text: str) -> RemoteChange:
         """An update that adds rules, and nothing else."""
@@ -79,22 +115,45 @@ class AsyncConnection:
         """Take back the last change of rules."""
         return RemoteChange.of(await self._send(exchange.post("/undo", {})))
 
+    async def stream(
+        self, updates: Iterable[Mapping[str, Any]] | AsyncIterable[Mapping[str, Any]]
+    ) -> AsyncIterator[RemoteChange]:
+        """The change of each update, in order."""
+        if isinstance(updates, AsyncIterable):
+            async for update in updates:
+                yield await self.update(**update)
+        else:
+            for update in updates:
+                yield await self.update(**update)
+
+    async def load(
+        self, source: Any, predicate: str | None = None, header: bool | None = None, types: Any = None
+    ) -> RemoteChange:
+        """Add the facts of a file or a folder of files that lie here. They are read in a thread."""
+        return await self.update(add=await asyncio.to_thread(exchange.rows_of_files, source, predicate, header, types))
+
+    async def export(
+        self,
+        folder: str | PathLike[str],
+        format: str = "csv",
+        predicates: Iterable[str] | None = None,
+        explicit: bool = False,
+    ) -> list[Path]:
+        """Write facts to a folder that lies here; all of them are of one state."""
+        return await self._send_all(several.exported(folder, format, predicates, explicit))
+
     async def query(self, text: str, /, **values: object) -> RemoteAnswers:
         """The answers of a query, with the values of its parameters."""
-        first, cursor = await self._send(exchange.query(text, values))
-        rows = first.rows()
-        while cursor is not None:
-            page, cursor = await self._send(exchange.query(text, values, cursor))
-            rows += page.rows()
-        return RemoteAnswers(first.variables, rows, first.update, first.errors)
+        return await self._send_all(several.all_answers(text, values))
 
     async def facts(self, predicate: str, explicit: bool = False) -> AsyncIterator[Row]:
         """The facts of a predicate, page by page."""
         cursor: str | None = None
         while True:
-            rows, cursor, _ = await self._send(exchange.facts(predicate, explicit, cursor))
-            for row in rows:
+            page = await self._send(exchange.facts(predicate, explicit, cursor))
+            for row in page.rows:
                 yield row
+            cursor = page.cursor
             if cursor is None:
                 return
 
@@ -102,9 +161,41 @@ class AsyncConnection:
         """Every predicate that has facts, that a rule mentions, or that is declared."""
         return [item["name"] for item in (await self._send(exchange.get("/predicates")))["predicates"]]
 
-    async def rules(self) -> list[RemoteRule]:
-        """The rules, with what each has done."""
+    async def explicit_predicates(self) -> list[str]:
+        """Every predicate that has explicit facts."""
+        found = (await self._send(exchange.get("/predicates")))["predicates"]
+        return [item["name"] for item in found if item["explicit"]]
+
+    async def declared(self) -> dict[str, int]:
+        """The predicates that are declared, with their numbers of arguments."""
+        found = (await self._send(exchange.get("/predicates")))["predicates"]
+        return {item["name"]: item["arity"] for item in found if item["declared"]}
+
+    async def prefixes(self) -> dict[str, str]:
+        """The declared prefixes, and the IRIs that they stand for."""
+        found: dict[str, str] = (await self._send(exchange.get("/rules")))["prefixes"]
+        return found
+
+    async def constants(self) -> int:
+        """How many constants the server knows."""
+        return int((await self.statistics())["constants"])
+
+    async def errors(self) -> int:
+        """In how many matches an expression had no value, since the server was started."""
+        return int((await self.statistics())["errors"])
+
+    async def missing_functions(self) -> list[str]:
+        """The functions that rules call and that whoever started the server has not registered."""
+        found: list[str] = (await self._send(exchange.get("/rules")))["missing_functions"]
+        return found
+
+    async def rule_statistics(self) -> list[RemoteRule]:
+        """What each rule has done and how long it took."""
         return await self._send(exchange.rules())
+
+    async def rules(self) -> list[str]:
+        """The rules of the program as text."""
+        return list(map(str, await self.rule_statistics()))
 
     async def graph(self, format: str = "svg") -> str:
         """The dependency graph as `svg`, `dot`, `mermaid` or `json`."""
@@ -172,8 +263,9 @@ class AsyncConnection:
                     raise unreachable(self.url, problem) from None
                 await asyncio.sleep(pause)
 
-    async def save(self) -> int:
+    async def save(self, folder: None = None) -> int:
         """Let the server write a snapshot; the number of the last update."""
+        refuse_folder(folder)
         return int((await self._send(exchange.post("/save", {})))["update"])
 
     async def aclose(self) -> None:

@@ -6,20 +6,26 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from os import PathLike
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import httpx
 
-from tidelog.client import exchange
+from tidelog.client import exchange, several
 from tidelog.client.exchange import Call, GivenFacts
 from tidelog.client.picture import EventLines, Picture
+from tidelog.client.refusals import Remote, refuse_folder
 from tidelog.client.results import RemoteAnswerChange, RemoteAnswers, RemoteChange, RemoteRule
+from tidelog.client.several import Requests
 from tidelog.errors import ServerError, SubscriptionWarning, TidelogError, warn
+from tidelog.facts.arguments import Time
 from tidelog.proofs.failure import WhyNot
 from tidelog.proofs.proof import Proof
 from tidelog.values import Row
 
 Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 # Seconds between two tries to reach a server: one that nobody has reached yet, and one that may be starting again.
 FIRST_PAUSES = (0.05, 0.1, 0.2, 0.4)
@@ -52,7 +58,7 @@ def unreachable(url: str, problem: object) -> ServerError:
     return ServerError(f"cannot reach {url}: {problem}; is the server there, and does it speak so?", {})
 
 
-class Connection:
+class Connection(Remote):
     """A server's knowledge base. Every update has an Idempotency-Key, and is sent again while the server cannot be
     reached: it is made once.
 
@@ -82,21 +88,44 @@ class Connection:
             time.sleep(pause)
         raise AssertionError("the last try ends otherwise")
 
+    def _send_all(self, requests: Requests[Result]) -> Result:
+        try:
+            call = next(requests)
+            while True:
+                call = requests.send(self._send(call))
+        except StopIteration as end:
+            found: Result = end.value
+            return found
+
     # --- updates ------------------------------------------------------------------------------------------------------
 
     def update(
-        self, add: GivenFacts = None, delete: GivenFacts = None, add_rules: str = "", remove_rules: str = ""
+        self,
+        add: GivenFacts = None,
+        delete: GivenFacts = None,
+        add_rules: str = "",
+        remove_rules: str = "",
+        at: Time | None = None,
     ) -> RemoteChange:
         """Apply one update: deletions before additions, all or nothing; see `KnowledgeBase.update`."""
-        parts = {"add": add, "delete": delete, "add_rules": add_rules, "remove_rules": remove_rules}
+        parts = {"add": add, "delete": delete, "add_rules": add_rules, "remove_rules": remove_rules, "at": at}
         return self._send(exchange.update(parts))
 
     def what_if(
-        self, add: GivenFacts = None, delete: GivenFacts = None, add_rules: str = "", remove_rules: str = ""
+        self,
+        add: GivenFacts = None,
+        delete: GivenFacts = None,
+        add_rules: str = "",
+        remove_rules: str = "",
+        at: Time | None = None,
     ) -> RemoteChange:
         """The change that an update would make, which is not made."""
-        parts = {"add": add, "delete": delete, "add_rules": add_rules, "remove_rules": remove_rules}
+        parts = {"add": add, "delete": delete, "add_rules": add_rules, "remove_rules": remove_rules, "at": at}
         return self._send(exchange.what_if(parts))
+
+    def advance(self, to: Time) -> RemoteChange:
+        """Let time pass on the server: what has expired by then goes; see `KnowledgeBase.advance`."""
+        return self.update(at=to)
 
     def add_rules(self, text: str) -> RemoteChange:
         """An update that adds rules, and nothing else."""
@@ -118,26 +147,25 @@ class Connection:
         self, source: Any, predicate: str | None = None, header: bool | None = None, types: Any = None
     ) -> RemoteChange:
         """Add the facts of a file or a folder of files that lie here; see `KnowledgeBase.load`."""
-        from tidelog.api.files import facts_to_load
-        from tidelog.formats.batch import values_of
+        return self.update(add=exchange.rows_of_files(source, predicate, header, types))
 
-        rows: dict[str, list[Row]] = {}
-        for batch in facts_to_load(source, predicate, header, types):
-            rows.setdefault(batch.predicate, []).extend(
-                zip(*map(values_of, batch.columns), strict=True) if batch.columns else [()]
-            )
-        return self.update(add=rows)
+    def export(
+        self,
+        folder: str | PathLike[str],
+        format: str = "csv",
+        predicates: Iterable[str] | None = None,
+        explicit: bool = False,
+    ) -> list[Path]:
+        """Write facts to a folder that lies here; see `KnowledgeBase.export`. All of them are of one state: if they
+        change while they are read, they are read again.
+        """
+        return self._send_all(several.exported(folder, format, predicates, explicit))
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def query(self, text: str, /, **values: object) -> RemoteAnswers:
         """The answers of a query, with the values of its parameters."""
-        first, cursor = self._send(exchange.query(text, values))
-        rows = first.rows()
-        while cursor is not None:
-            page, cursor = self._send(exchange.query(text, values, cursor))
-            rows += page.rows()
-        return RemoteAnswers(first.variables, rows, first.update, first.errors)
+        return self._send_all(several.all_answers(text, values))
 
     def facts(self, predicate: str) -> RemoteFacts:
         """The facts of a predicate, as they are whenever one looks."""
@@ -193,6 +221,22 @@ class Connection:
         """The number of the last update."""
         return int(self._send(exchange.get("/health"))["update"])
 
+    @property
+    def constants(self) -> int:
+        """How many constants the server knows."""
+        return int(self.statistics()["constants"])
+
+    @property
+    def errors(self) -> int:
+        """In how many matches an expression had no value, since the server was started."""
+        return int(self.statistics()["errors"])
+
+    @property
+    def missing_functions(self) -> list[str]:
+        """The functions that rules call and that whoever started the server has not registered."""
+        found: list[str] = self._send(exchange.get("/rules"))["missing_functions"]
+        return found
+
     def __len__(self) -> int:
         return int(self.statistics()["facts"])
 
@@ -231,8 +275,9 @@ class Connection:
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
-    def save(self) -> int:
+    def save(self, folder: None = None) -> int:
         """Let the server write a snapshot, after which its journal is empty; the number of the last update."""
+        refuse_folder(folder)
         return int(self._send(exchange.post("/save", {}))["update"])
 
     def close(self) -> None:
@@ -259,14 +304,14 @@ class RemoteFacts:
     def __iter__(self) -> Iterator[Row]:
         cursor: str | None = None
         while True:
-            page = exchange.facts(self._predicate, self._explicit, cursor)
-            rows, cursor, _ = self._connection._send(page)
-            yield from rows
+            page = self._connection._send(exchange.facts(self._predicate, self._explicit, cursor))
+            yield from page.rows
+            cursor = page.cursor
             if cursor is None:
                 return
 
     def __len__(self) -> int:
-        return self._connection._send(exchange.facts(self._predicate, self._explicit, None, 1))[2]
+        return self._connection._send(exchange.facts(self._predicate, self._explicit, None, 1)).total
 
     def __contains__(self, row: object) -> bool:
         if not isinstance(row, tuple | list):

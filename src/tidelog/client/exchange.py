@@ -5,14 +5,17 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from tidelog import errors
 from tidelog.client.results import RemoteAnswers, RemoteChange, RemoteRule
 from tidelog.errors import DataError, ServerError, TidelogError
+from tidelog.extras import FILES, needing
+from tidelog.facts.arguments import checked_time
 from tidelog.formats.jsonl import row_from_json, value_to_json
 from tidelog.formats.rows import is_table
+from tidelog.moments import moment_at
 from tidelog.proofs.failure import WhyNot
 from tidelog.proofs.proof import Proof
 from tidelog.values import Row, checked_value
@@ -61,6 +64,7 @@ _KINDS: Mapping[str, type[TidelogError]] = {
     "stratification": errors.StratificationError,
     "arity": errors.ArityError,
     "unknown-rule": errors.UnknownRuleError,
+    "constraint": errors.ConstraintError,
     "data": errors.DataError,
     "limit": errors.LimitError,
     "storage": errors.StorageError,
@@ -87,6 +91,9 @@ def what_if(parts: Mapping[str, Any]) -> Call[RemoteChange]:
 def update_body(parts: Mapping[str, Any]) -> dict[str, Any]:
     """An update as JSON."""
     body: dict[str, Any] = {key: parts[key] for key in ("add_rules", "remove_rules") if parts.get(key)}
+    at = parts.get("at")
+    if at is not None:
+        body["at"] = moment_at(checked_time(at)).isoformat()
     for side in ("add", "delete"):
         facts = parts.get(side)
         if isinstance(facts, str):
@@ -104,6 +111,20 @@ def _rows(rows: Any) -> Iterable[Any]:
     return (tuple(row.values()) for row in pa.table(rows).to_pylist())
 
 
+def rows_of_files(source: Any, predicate: str | None, header: bool | None, types: Any) -> dict[str, list[Row]]:
+    """The facts of a file or a folder of files; see `KnowledgeBase.load`."""
+    with needing(FILES):
+        from tidelog.api.files import facts_to_load
+        from tidelog.formats.batch import values_of
+
+    rows: dict[str, list[Row]] = {}
+    for batch in facts_to_load(source, predicate, header, types):
+        rows.setdefault(batch.predicate, []).extend(
+            zip(*map(values_of, batch.columns), strict=True) if batch.columns else [()]
+        )
+    return rows
+
+
 def _json_row(row: Any, name: str) -> list[Any]:
     if not isinstance(row, tuple | list):
         raise DataError(f"{name}: a row is a tuple of values, not {row!r:.60}")
@@ -118,7 +139,7 @@ def json_values(values: Mapping[str, object]) -> dict[str, Any]:
 def query(text: str, values: Mapping[str, object], cursor: str | None = None) -> Call[tuple[RemoteAnswers, str | None]]:
     """A page of answers, and the cursor of the next one."""
     parameters = json_values(values)
-    body = {"query": text, "parameters": parameters, "limit": PAGE, "cursor": cursor}
+    body = {"query": text, "parameters": parameters, "limit": PAGE, "cursor": cursor, "whole": True}
     return Call("POST", "/query", _answers, body)
 
 
@@ -127,16 +148,27 @@ def _answers(answer: Any) -> tuple[RemoteAnswers, str | None]:
     return RemoteAnswers(answer["variables"], rows, answer["update"], answer["errors"]), answer["next"]
 
 
-def facts(name: str, explicit: bool, cursor: str | None, limit: int = PAGE) -> Call[tuple[list[Row], str | None, int]]:
-    """A page of facts, the cursor of the next one, and how many there are."""
+class FactsPage(NamedTuple):
+    """Some facts of a predicate, the cursor of the next page, and how many facts there are."""
+
+    update: int
+    rows: list[Row]
+    cursor: str | None
+    total: int
+    arity: int
+
+
+def facts(name: str, explicit: bool, cursor: str | None, limit: int = PAGE) -> Call[FactsPage]:
+    """A page of facts."""
     parameters = {"limit": str(limit), "explicit": "true" if explicit else "false"}
     if cursor is not None:
         parameters["cursor"] = cursor
     return Call("GET", f"/facts/{quote(name, safe='')}", _page, parameters=parameters)
 
 
-def _page(answer: Any) -> tuple[list[Row], str | None, int]:
-    return list(map(row_from_json, answer["rows"])), answer["next"], answer["total"]
+def _page(answer: Any) -> FactsPage:
+    rows = list(map(row_from_json, answer["rows"]))
+    return FactsPage(answer["update"], rows, answer["next"], answer["total"], answer["arity"])
 
 
 def proofs(fact: Any, values: Mapping[str, object], limit: int) -> Call[list[Proof]]:

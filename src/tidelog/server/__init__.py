@@ -1,4 +1,6 @@
 """`tidelog serve`: a durable knowledge base that many share over HTTP.
 
-`store` opens it, `writer` changes it, `reading` asks it, `hub` tells subscribers; `application` is what speaks HTTP.
+`running` puts the parts together and has the sockets. `endpoints` answers paths: it takes `requests` apart, hands
+updates to the one writer of `commits`, asks `questions`, and begins the streams of `subscriptions`. What lies here is
+for all of them.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from tidelog.facts.results import Answers, Change, Encoded, FactSet
@@ -25,26 +25,30 @@ def json_rows(rows: Iterable[Row]) -> list[JsonRow]:
 
 def rows_of(answers: Answers) -> list[JsonRow]:
     """All answers."""
-    return json_rows(answers._encoded().rows())
+    return json_rows(answers._encoded().rows()) if len(answers) else []
 
 
 def encoded_rows(encoded: Encoded) -> list[JsonRow]:
     return json_rows(encoded.rows())
 
 
-def listed_change(change: Change, most: int) -> dict[str, Any]:
-    """A change with the numbers of its facts, and the first ones of each predicate."""
+def listed_change(change: Change, most: int, readable: Set[str] | None = None) -> dict[str, Any]:
+    """A change with the numbers of its facts, and the first ones of each predicate. Who may read some predicates alone,
+    named as they are displayed, sees these, and nothing of what was done for others.
+    """
+    all = readable is None
     return {
-        "added": listed_facts(change.added, most),
-        "removed": listed_facts(change.removed, most),
-        "work": {kind: count for kind, count in change.work.items() if count},
-        "errors": int(change.errors),
-        "failures": [failure.to_dict() for failure in change.errors.first],
+        "added": listed_facts(change.added, most, readable),
+        "removed": listed_facts(change.removed, most, readable),
+        "work": {kind: count for kind, count in change.work.items() if count and all},
+        "errors": int(change.errors) if all else 0,
+        "failures": [failure.to_dict() for failure in change.errors.first if all],
     }
 
 
-def listed_facts(facts: Mapping[str, FactSet], most: int) -> dict[str, Any]:
+def listed_facts(facts: Mapping[str, FactSet], most: int, readable: Set[str] | None) -> dict[str, Any]:
     return {
         name: {"count": len(rows), "rows": json_rows(rows._encoded(most).rows()) if most else []}
         for name, rows in facts.items()
+        if readable is None or name in readable
     }

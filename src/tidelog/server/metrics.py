@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -18,9 +20,15 @@ class Metrics:
     def request(self, method: str, status: int) -> None:
         self._requests[method, status] += 1
 
-    def query(self, seconds: float) -> None:
-        self.queries += 1
-        self.query_seconds += seconds
+    @contextmanager
+    def query(self) -> Iterator[None]:
+        """Within, a question is answered."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.queries += 1
+            self.query_seconds += time.perf_counter() - began
 
     def text(self, statistics: Mapping[str, Any]) -> str:
         """Everything in the text format of Prometheus."""

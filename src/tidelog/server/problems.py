@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -16,6 +17,8 @@ from tidelog.errors import TidelogError
 _PLACE = re.compile(r"^[^:]*:\d+:\d+: ")
 
 MEDIA_TYPE = "application/problem+json"
+
+log = logging.getLogger("tidelog.server")
 
 
 class Problem(Exception):
@@ -56,6 +59,10 @@ def not_found(detail: str) -> Problem:
     return Problem(404, "not-found", "There is nothing here", detail)
 
 
+def gone(detail: str) -> Problem:
+    return Problem(410, "gone", "This is no longer here", detail)
+
+
 def forbidden(detail: str) -> Problem:
     return Problem(403, "forbidden", "That is not allowed", detail)
 
@@ -81,6 +88,7 @@ _OF_ERRORS: tuple[tuple[type[TidelogError], int, str, str], ...] = (
     (errors.StratificationError, 422, "stratification", "Negation or aggregation goes through recursion"),
     (errors.ArityError, 422, "arity", "A predicate has another number of arguments"),
     (errors.UnknownRuleError, 422, "unknown-rule", "There is no such rule"),
+    (errors.ConstraintError, 422, "constraint", "A constraint is violated"),
     (errors.EvaluationError, 422, "evaluation", "An expression has no value"),
     (errors.DataError, 422, "data", "Facts cannot be read"),
     (errors.StorageError, 507, "storage", "The store cannot be written"),
@@ -100,6 +108,16 @@ def of_error(error: TidelogError) -> Problem:
         if isinstance(error, kind):
             return Problem(status, name, title, str(error), **more)
     return Problem(422, "refused", "The request is refused", str(error), **more)
+
+
+def of_raised(error: Exception) -> Problem:
+    """The problem of whatever was raised instead of an answer."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, TidelogError):
+        return of_error(error)
+    log.error("a request failed", exc_info=error)
+    return of_status(500, "something went wrong in the server; its log says what")
 
 
 def mistakes_of(error: TidelogError) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ class Limits:
     max_subscriptions: int = 10_000  # streams that are open at once
     max_waiting: int = 10_000  # updates that wait
     max_backlog: int = 1 << 20  # bytes that wait for a reader of a stream
-    stall: float = 60.0  # seconds for which a reader may take nothing
+    stall: float = 60.0  # seconds for which nothing may move on a connection
     history: int = 200_000  # explicit facts of former updates that are kept, for those who come back
     keys: int = 100_000  # Idempotency-Keys that are remembered
     compact: int = 4 << 20  # bytes of the journal from which on a snapshot is written

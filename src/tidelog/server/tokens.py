@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,6 +38,10 @@ class Caller:
     def may_read_all(self) -> bool:
         """Whether nothing is hidden from him."""
         return READ in self.roles and self.predicates is None
+
+    def readable(self, resolve: Callable[[str], str]) -> set[str] | None:
+        """The predicates whose facts he may read, as `resolve` names them; None for all."""
+        return None if self.predicates is None else set(map(resolve, self.predicates))
 
 
 NOBODY = Caller()
@@ -100,11 +104,11 @@ def read_tokens(path: Path) -> Tokens:
         place = f"{path}, line {number}"
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        token, _, roles = line.strip().partition(" ")
+        token, *roles = line.split(maxsplit=1)
         digest = _digest(token, place)
         if digest in callers:
             raise TidelogError(f"{place}: the same token as in a line before; give its roles in one line")
-        callers[digest] = caller_with(roles, place)
+        callers[digest] = caller_with("".join(roles), place)
     if not callers:
         raise TidelogError(f"{path} holds no token; write one a line, and its roles behind it")
     return Tokens(callers)

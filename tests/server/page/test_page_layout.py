@@ -30,6 +30,43 @@ def test_narrow_screens_scroll_in_one_direction(page: Page) -> None:
         page.one(f".views a[href='#/{view}'][aria-current=page]").click()
 
 
+def test_narrow_screens_leave_words_whole(page: Page) -> None:
+    page.size(360, 740)
+    page.go("#/facts/may")
+    page.sees("firewall", ".rows")
+    lines = "const range = document.createRange(); return [...document.querySelectorAll('.rows .cell')].map(cell => {"
+    lines += "range.selectNodeContents(cell); return [cell.textContent, range.getClientRects().length]})"
+    assert {text for text, count in page.browser.execute_script(lines) if count > 1} == set()
+
+
+def test_narrow_screens_show_the_fact_of_a_proof(page: Page) -> None:
+    from page_util import wait_until
+
+    page.size(360, 740)
+    page.go("#/proofs/sensitive(barbara%2C%20invoices)")
+    page.press("Graph")
+    page.one(".dag-box[data-id='0']")
+    places = "const box = document.querySelector(`.dag-box[data-id='0']`).getBoundingClientRect();"
+    places += "const frame = document.querySelector('.dag-frame').getBoundingClientRect();"
+    places += "return [box.left - frame.left, frame.right - box.right]"
+    wait_until(lambda: all(room >= 0 for room in page.browser.execute_script(places)), lambda: "it is out of sight")
+
+
+def test_lit_rows_follow_the_colours(page: Page) -> None:
+    page.sees("may", ".predicates")
+    page.browser.execute_script("""
+        document.body.insertAdjacentHTML("beforeend", "<table class=rows><tr class=came><tr class=went></table>");
+        document.getAnimations().forEach(animation => animation.pause());
+    """)
+    ground = "return ['came', 'went'].map(kind => getComputedStyle(document.querySelector(`body > table .${kind}`))"
+    ground += ".backgroundColor)"
+    light = page.browser.execute_script(ground)
+    page.colours("dark")
+    dark = page.browser.execute_script(ground)
+    page.colours("light")
+    assert len({*light, *dark}) == 4
+
+
 USED = {"button", "link", "textbox", "searchbox", "checkbox", "treeitem", "grid", "tree", "figure", "img"}
 
 
@@ -123,6 +160,12 @@ def test_everything_from_the_keyboard(page: Page) -> None:
     assert page.focused().startswith("Why may(")
     page.keys(Keys.ENTER)
     page.sees("holds", ".verdict")
+    page.browser.execute_script("document.querySelector('[role=treeitem]').focus()")
+    page.keys(Keys.ARROW_DOWN)
+    page.keys(Keys.TAB)
+    assert page.focused() == "from here"
+    page.keys(Keys.ENTER)
+    page.one("[aria-label^='Proof of belongs']")
 
 
 def test_focus_can_be_seen(page: Page) -> None:

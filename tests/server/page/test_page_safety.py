@@ -53,6 +53,13 @@ def test_hostile_names_stay_text(page: Page, served: Served) -> None:
     served.update(remove_rules=rule, delete={"bad": [[name] for name in HOSTILE], predicate: [[HOSTILE[0]]]})
 
 
+def test_drawn_graphs_have_their_style_and_nothing_else_inline(page: Page, served: Served) -> None:
+    page.browser.get(f"{served.url}/graph?format=svg")
+    colour = "return getComputedStyle(document.querySelector('.tidelog .arrow')).stroke"
+    assert page.browser.execute_script(colour) == "rgb(87, 96, 106)", "the policy knows the style sheet"
+    page.open()
+
+
 SMUGGLED = """
 for (const [name, text] of [["style", "body { outline: 9px solid red }"], ["script", "window.entered = 1"]]) {
   const element = document.createElement(name);
@@ -171,7 +178,7 @@ def test_page_never_asks_for_all(page: Page, served: Served) -> None:
     page.go("#/queries")
     page.fill("input[aria-label=Query]", "wide(X, Y)")
     page.press("Open")
-    page.sees("20,001 answers", ".query")
+    page.sees("more than 5,000 answers", ".query")
     page.sees("not kept up to date", ".query")
     page.fill("input[aria-label=Query]", "wide(X, late)")
     page.press("Open")

@@ -35,6 +35,9 @@ export interface Predicate {
   /** How many of its facts are explicit; null where that is not known any more. */
   readonly explicit: number | null;
   readonly derived: boolean;
+  /** The names of its columns, and what it is about, as they are declared. */
+  readonly columns: readonly string[];
+  readonly text: string;
 }
 
 export interface Predicates {
@@ -55,8 +58,7 @@ export interface Answers {
   readonly update: number;
   readonly variables: readonly string[];
   readonly rows: readonly Row[];
-  readonly next: string | null;
-  readonly total: number;
+  readonly more: boolean;
   readonly errors: number;
   readonly warnings: readonly string[];
 }

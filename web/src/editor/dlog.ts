@@ -3,7 +3,7 @@
 import { HighlightStyle, LanguageSupport, StreamLanguage, type StringStream, syntaxHighlighting } from "@codemirror/language";
 import { tags } from "@lezer/highlight";
 
-const AGGREGATES = /^(?:count|sum|min|max|avg|median)(?=\s*\()/;
+const AGGREGATES = /^(?:(?:count|count_distinct|sum|min|max|avg|median|stddev|quantile)(?=\s*[({])|(?:any|all|list|concat)(?=\s*\{))/;
 const NAME = /^[\p{L}_][\p{L}\p{N}_]*(?:-+[\p{L}\p{N}_]+(?=[\p{L}\p{N}_-]*:))*(?::[\p{L}\p{N}_]+(?:-+[\p{L}\p{N}_]+)*)?/u;
 
 interface State {
@@ -23,19 +23,19 @@ export function nextToken(stream: StringStream, state: State): string | null {
   }
   if (stream.match(/^(?:"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?)(?:@[A-Za-z0-9-]+)?/)) return operandOf(state, "string");
   if (!operand && stream.match(/^<[^\s<>"{}|^`\\]*>/)) return operandOf(state, "link");
-  if (stream.match(/^@?prefix\b/i) || stream.match(/^@predicate\b/)) return "meta";
+  if (stream.match(/^@?prefix\b/i) || stream.match(/^@[a-z]+/)) return "meta";
   if (stream.match(/^(?:[?$][\p{L}\p{N}_]+|[\p{Lu}_][\p{L}\p{N}_]*(?![\p{L}\p{N}_:([]))/u)) return operandOf(state, "variableName");
   if (stream.match(/^\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/)) return operandOf(state, "number");
   if (stream.match(/^not(?![\p{L}\p{N}_])/u) || stream.match(/^!(?!=)/)) return "keyword";
   if (stream.match(/^(?:true|false)(?![\p{L}\p{N}_])/u)) return operandOf(state, "bool");
-  if (stream.match(AGGREGATES)) return "keyword";
+  if (stream.match(AGGREGATES) || (operand && stream.match(/^in(?:\s+last(?=\s+\d)|(?=\s+range\s*\())/))) return "keyword";
   if (stream.match(/^distinct(?=\s+[^\s,)])/)) return "keyword";
   if (stream.match(NAME)) return operandOf(state, /^\s*[([]/.test(stream.string.slice(stream.pos)) ? "function" : "atom");
   if (stream.match(/^(?::-|\?-)/)) return "definitionOperator";
   if (stream.match(/^(?:<=|>=|!=|\^\^|[=<>+*/%-])/)) return "operator";
   const symbol = stream.next();
   state.operand = symbol === ")" || symbol === "]";
-  return /[()[\],.]/.test(symbol ?? "") ? "punctuation" : null;
+  return /[()[\]{},.:;]/.test(symbol ?? "") ? "punctuation" : null;
 }
 
 function operandOf(state: State, kind: string): string {

@@ -79,6 +79,7 @@ export function statementsOf(text: string): Statement[] {
 }
 
 function kindOf(tokens: readonly string[]): Statement["kind"] {
+  if (/^@(?:equality|expire|constraint|key)$/.test(tokens[0] ?? "")) return "rule"; // They come and go as rules do.
   if (/^@|^prefix[ \t]/i.test(tokens[0] ?? "")) return "declaration";
   return tokens.includes(":-") || tokens.includes("?-") ? "rule" : "fact";
 }

@@ -19,7 +19,8 @@ export interface Literal {
   readonly datatype?: string;
 }
 
-export type Value = string | number | boolean | ExactNumber | Iri | Literal;
+export type Value = string | number | boolean | ExactNumber | Iri | Literal | Row;
+/** The values of a fact; inside one, those of a record. */
 export type Row = readonly Value[];
 export type Prefixes = Readonly<Record<string, string>>;
 
@@ -82,10 +83,15 @@ function iriText(iri: string, prefixes: Prefixes): string {
   return `<${iri.replace(/[\x00-\x20<>"{}|^`\\]/gu, escape)}>`;
 }
 
+function isRecord(value: object): value is Row {
+  return Array.isArray(value);
+}
+
 /** A value as the language writes it. */
 export function valueText(value: Value, prefixes: Prefixes = {}): string {
   if (typeof value === "string") return LOWER_WORD.test(value) && !KEYWORDS.has(value) ? value : quote(value);
   if (typeof value === "number" || typeof value === "boolean") return String(value);
+  if (isRecord(value)) return `[${value.map((field) => valueText(field, prefixes)).join(", ")}]`;
   if ("number" in value) return value.number;
   if ("iri" in value) return iriText(value.iri, prefixes);
   if (value.language) return `${quote(value.text)}@${value.language}`;
@@ -93,9 +99,10 @@ export function valueText(value: Value, prefixes: Prefixes = {}): string {
 }
 
 /** What kind of constant a value is, for its colour and its alignment. */
-export function valueKind(value: Value): "text" | "number" | "boolean" | "iri" | "literal" {
+export function valueKind(value: Value): "text" | "number" | "boolean" | "iri" | "literal" | "record" {
   if (typeof value === "string") return "text";
   if (typeof value === "boolean") return "boolean";
+  if (typeof value === "object" && isRecord(value)) return "record";
   if (typeof value === "number" || "number" in value) return "number";
   return "iri" in value ? "iri" : "literal";
 }

@@ -6,7 +6,7 @@
 const PARTS: readonly [kind: string, pattern: RegExp][] = [
   ["string", /"(?:[^"\\\n]|\\[^\n])*"(?:@[A-Za-z0-9-]+)?|'(?:[^'\\\n]|\\[^\n])*'/y],
   ["iri", /<[^\s<>"{}|^`\\]*>/y],
-  ["keyword", /:-|\?-|\bnot\b|\b(?:count|sum|min|max|avg|median)(?=\()/y],
+  ["keyword", /:-|\?-|@[a-z]+|\bnot\b|\bin last\b|\b(?:count|sum|min|max|avg|median|stddev|quantile)(?=\(| \{)/y],
   ["variable", /\?[\p{L}\p{N}_]+|[\p{Lu}_][\p{L}\p{N}_]*(?![\p{L}\p{N}_:(])/uy],
   ["number", /\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/y],
   ["predicate", /[\p{L}_][\p{L}\p{N}_:-]*(?=[([])/uy],

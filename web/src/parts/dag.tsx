@@ -57,6 +57,17 @@ export function Dag({ boxes, direction, title, selected, onSelect, edgeKind }: D
     setZoom(Math.min(ACTUAL, Math.max(ZOOMS.indexOf(0.7), best)));
   }, [placed]);
 
+  const first = boxes.some(({ id }) => id === selected) ? selected : boxes[0]?.id;
+
+  // What does not fit is seen from the chosen box on, at first and after each zoom.
+  useLayoutEffect(() => {
+    const room = frame.current;
+    const place = first === undefined ? undefined : placed?.places.get(first);
+    if (!room || !place) return;
+    room.scrollLeft = MARGIN + place.x * scale - room.clientWidth / 2;
+    room.scrollTop = MARGIN + place.y * scale - room.clientHeight / 2;
+  }, [placed, scale]);
+
   const children = useMemo(() => {
     const found = new Map<string, string[]>();
     for (const { id, parents } of boxes) for (const parent of parents) found.set(parent, [...(found.get(parent) ?? []), id]);
@@ -86,7 +97,6 @@ export function Dag({ boxes, direction, title, selected, onSelect, edgeKind }: D
     focus(target);
   };
 
-  const first = boxes.some(({ id }) => id === selected) ? selected : boxes[0]?.id;
   return (
     <div class="dag">
       <div class="dag-frame" ref={frame} role="group" aria-label={title}>

@@ -47,6 +47,7 @@ export function ProofTree({ proof, marked, mark }: ProofTreeProps) {
     tree.current?.querySelector<HTMLElement>(`[data-path="${line.path}"]`)?.focus();
   };
   const onKeyDown = (event: KeyboardEvent, line: Line, index: number) => {
+    if (event.target !== event.currentTarget && event.key === "Enter") return; // It is for the link in the line.
     const openable = isOpenable(proof, line.step);
     const parent = lines.find(({ path }) => path === line.path.slice(0, line.path.lastIndexOf(".")));
     if (event.key === "ArrowDown") focus(lines[index + 1]);
@@ -90,7 +91,7 @@ export function ProofTree({ proof, marked, mark }: ProofTreeProps) {
               {step.rule === null && <span class="badge">explicit</span>}
               {marked?.has(step.fact) && <span class="badge hot">{mark}</span>}
               {line.depth > 0 && step.rule !== null && (
-                <a class="why" href={linkTo("proofs", step.fact)} tabIndex={-1} onClick={(event) => event.stopPropagation()}>
+                <a class="why" href={linkTo("proofs", step.fact)} tabIndex={line.path === focused ? 0 : -1} onClick={(event) => event.stopPropagation()}>
                   from here
                 </a>
               )}

@@ -1,13 +1,14 @@
 /** A query that stays open: its answers are kept up to date in one of three ways.
  *
  * A stream tells what comes and goes, at a cost that follows the change. Browsers open only six connections to a server,
- * so that only the first few queries have one; the others are asked again after commits. And a query with very many
- * answers is asked once: following it would mean asking for all of them.
+ * so that only the first few queries have one; the others are asked again after commits, and so are those that the server
+ * cannot follow, such as one with alternatives. And a query with very many answers is asked once: following it would mean
+ * asking for all of them.
  */
 
 import { useEffect, useState } from "preact/hooks";
-import { openStream, post } from "../api/client";
-import { listen } from "../api/events";
+import { openStream, Problem, post } from "../api/client";
+import { listen, Refused } from "../api/events";
 import type { Answers } from "../api/types";
 import { onCommits } from "./live";
 import { afterEvent, NO_ANSWERS } from "./live_answers";
@@ -54,16 +55,22 @@ export function useFollowed(text: string, streamed: boolean): [Followed, () => v
 }
 
 async function follow(text: string, streamed: boolean, tell: Tell, signal: AbortSignal): Promise<void> {
-  const first = await post<Answers>("/query", { query: text, limit: FIRST }, signal);
-  const { update, total, variables, warnings } = first;
-  tell(() => ({ update, total, variables, warnings, rows: unlit(first.rows) }));
-  if (total > MOST_ANSWERS) tell(() => ({ state: "large" }));
-  else if (streamed) await followStream(text, tell, signal);
-  else await followCommits(text, tell, signal);
+  const first = await ask(text, FIRST, signal);
+  const { update, variables, warnings } = first;
+  tell(() => ({ update, total: first.rows.length, variables, warnings, rows: unlit(first.rows) }));
+  if (first.more && (await ask(text, MOST_ANSWERS, signal)).more) tell(() => ({ state: "large" }));
+  else if (!streamed || !(await followStream(text, tell, signal))) await followCommits(text, tell, signal);
 }
 
-async function followStream(text: string, tell: Tell, signal: AbortSignal): Promise<void> {
+/** Some answers. The server looks for no others. */
+function ask(text: string, limit: number, signal: AbortSignal): Promise<Answers> {
+  return post<Answers>("/query", { query: text, limit }, signal);
+}
+
+/** Follow a stream to its end; false if the server has none for this query. */
+async function followStream(text: string, tell: Tell, signal: AbortSignal): Promise<boolean> {
   let current = NO_ANSWERS;
+  let refused = false;
   await listen(
     {
       connect: (lastId, turn) => openStream("/subscribe", { query: text }, lastId, turn),
@@ -78,14 +85,22 @@ async function followStream(text: string, tell: Tell, signal: AbortSignal): Prom
         if (!arriving.length && event.event !== "reset") tell(() => ({ update, total, variables, rows }));
         return undefined;
       },
-      onState: (state, error) =>
+      onState: (state, error) => {
+        refused = current === NO_ANSWERS && isUnprocessable(error);
+        if (refused) return;
         tell((before) => ({
           state: before.state === "large" ? "large" : state === "open" ? "live" : state,
           error: state === "ended" ? error : undefined,
-        })),
+        }));
+      },
     },
     signal,
   );
+  return !refused;
+}
+
+function isUnprocessable(error: unknown): boolean {
+  return error instanceof Refused && error.cause instanceof Problem && error.cause.status === 422;
 }
 
 /** Ask again after commits, but not more often than now and then. */
@@ -100,16 +115,16 @@ async function followCommits(text: string, tell: Tell, signal: AbortSignal): Pro
     forget();
     news();
   });
-  tell(() => ({ state: "live" }));
   while (!signal.aborted) {
     if (!pending) await new Promise<void>((resolve) => (news = resolve));
     if (signal.aborted) return;
     pending = false;
-    const { update, total, variables, rows } = await post<Answers>("/query", { query: text, limit: MOST_ANSWERS }, signal);
-    if (total > MOST_ANSWERS) return tell(() => ({ state: "large" }));
+    const { update, more, variables, rows } = await ask(text, MOST_ANSWERS, signal);
+    if (more) return tell(() => ({ state: "large" }));
     tell((before) => {
-      const seenAll = before.total <= before.rows.length;
-      return { update, total, variables, rows: seenAll ? readAgain(before.rows, rows, Date.now()) : unlit(rows) };
+      const seenAll = before.state === "live";
+      const lit = seenAll ? readAgain(before.rows, rows, Date.now()) : unlit(rows);
+      return { state: "live", update, total: rows.length, variables, rows: lit };
     });
     await new Promise((resolve) => setTimeout(resolve, AT_MOST_EVERY));
   }

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get } from "../api/client";
-import type { Commit, FactPage } from "../api/types";
+import type { Commit, FactPage, Predicate } from "../api/types";
 import { factText, type Value, valueText, writeJson } from "../language/values";
 import { Empty, ErrorNote } from "../parts/notices";
 import { count, counted } from "../parts/numbers";
@@ -63,7 +63,7 @@ function Facts({ predicate }: { predicate: string }) {
   };
   const narrowed = wanted.filter !== "" || Object.keys(wanted.where).length > 0;
   const arity = page?.arity ?? known?.arity ?? 0;
-  const columns = Array.from({ length: arity }, (_, index) => String(index + 1));
+  const columns = Array.from({ length: arity }, (_, index) => columnName(known, index));
   const first = (cursors.length - 1) * PAGE;
   return (
     <section class="panel grow" aria-label={`Facts of ${predicate}`}>
@@ -75,6 +75,7 @@ function Facts({ predicate }: { predicate: string }) {
         <span class="quiet">
           {known && counted(known.facts, "fact")}
           {known?.derived && known.explicit ? `, ${count(known.explicit)} explicit` : ""}
+          {known?.text && ` · ${known.text}`}
         </span>
       </div>
       <div class="tools">
@@ -88,10 +89,10 @@ function Facts({ predicate }: { predicate: string }) {
             key={column}
             type="button"
             class="chip"
-            aria-label={`No longer only column ${Number(column) + 1} = ${valueText(value, prefixes.value)}`}
+            aria-label={`No longer only column ${columnName(known, Number(column))} = ${valueText(value, prefixes.value)}`}
             onClick={() => want({ where: without(wanted.where, Number(column)) })}
           >
-            {Number(column) + 1} = {valueText(value, prefixes.value)} <span aria-hidden="true">×</span>
+            {columnName(known, Number(column))} = {valueText(value, prefixes.value)} <span aria-hidden="true">×</span>
           </button>
         ))}
       </div>
@@ -129,6 +130,12 @@ function Facts({ predicate }: { predicate: string }) {
       )}
     </section>
   );
+}
+
+/** The declared name of a column, or its number. */
+function columnName(predicate: Predicate | undefined, column: number): string {
+  const name = predicate?.columns[column] ?? "";
+  return name && name !== `c${column}` ? name : String(column + 1);
 }
 
 function Why({ predicate, row }: { predicate: string; row: LitRow }) {

@@ -126,8 +126,9 @@ function boxesOf({ components, given }: Shown): DagBox[] {
     };
   });
   const derived = components.map((component): DagBox => {
-    const name = component.predicates.join(", ");
-    const line = `${short(component.facts)}${component.facts === 1 ? " fact" : " facts"} · ${duration(component.seconds)}`;
+    const name = component.name;
+    const facts = component.predicates.length ? `${short(component.facts)}${component.facts === 1 ? " fact" : " facts"} · ` : "";
+    const line = facts + duration(component.seconds);
     return {
       id: String(component.id),
       parents: [...component.sources.map(String), ...component.reads.map((read) => `p:${read}`)],
@@ -150,9 +151,9 @@ function boxesOf({ components, given }: Shown): DagBox[] {
   return [...sources, ...derived];
 }
 
-function labelOf({ predicates, recursive, rules, facts, seconds }: Component): string {
+function labelOf({ name, recursive, rules, facts, seconds }: Component): string {
   const kind = recursive ? "recursive, " : "";
-  return `${predicates.join(", ")}, ${kind}${counted(rules.length, "rule")}, ${counted(facts, "fact")}, ${duration(seconds)}`;
+  return `${name}, ${kind}${counted(rules.length, "rule")}, ${counted(facts, "fact")}, ${duration(seconds)}`;
 }
 
 function widthOf(lines: readonly string[]): number {
@@ -167,7 +168,7 @@ function ComponentPanel({ component, rules }: { component: Component; rules: rea
   return (
     <section class="panel" aria-label="Chosen component">
       <div class="panel-head">
-        <h2 class="mono">{component.predicates.join(", ")}</h2>
+        <h2 class="mono">{component.name}</h2>
         <span class="quiet">
           {component.recursive ? "recursive · " : ""}stratum {component.stratum}
         </span>
@@ -197,7 +198,7 @@ function PredicatePanel({ name, facts, components }: { name: string; facts: numb
         <h2 class="mono">{name}</h2>
         <span class="quiet">given, {counted(facts, "fact")}</span>
       </div>
-      <p class="pad quiet">Read by {readers.flatMap(({ predicates }) => predicates).join(", ")}, in</p>
+      <p class="pad quiet">Read by {readers.map(({ name }) => name).join(", ")}, in</p>
       <ul class="half">
         {readers.flatMap(({ rules }) =>
           rules.map((rule) => (
@@ -262,7 +263,7 @@ function ComponentList({ components }: { components: readonly Component[] }) {
         {costly.map((component) => (
           <li key={component.id}>
             <a href={linkTo("graph", String(component.id))} class="mono">
-              {component.predicates.join(", ")}
+              {component.name}
             </a>
             <span class="quiet">
               {short(component.facts)} facts · {duration(component.seconds)}

@@ -133,7 +133,7 @@ function QueryCard({ query, streamed }: { query: OpenQuery; streamed: boolean })
         </h2>
         <span class="quiet query-state">
           {state === "live" && <span class="dot live" aria-hidden="true" />}
-          {answered && `${counted(total, "answer")} · update ${count(update)}`}
+          {answered && `${state === "large" ? `more than ${count(MOST_ANSWERS)} answers` : counted(total, "answer")} · update ${count(update)}`}
           {state === "asking" && "asking …"}
           {state === "waiting" && " · reconnecting …"}
         </span>

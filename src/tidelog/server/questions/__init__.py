@@ -1,0 +1,1 @@
+"""What clients ask: answers, facts, rules, proofs, and changes that were made or could be made."""

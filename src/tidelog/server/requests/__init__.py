@@ -1,0 +1,1 @@
+"""Requests as they come, and what is common to all answers: who asks, bodies, paths, headers, the description."""

@@ -1,0 +1,53 @@
+"""From the options of `tidelog serve` to a server."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tidelog.errors import TidelogError
+from tidelog.server.running.process import serve
+from tidelog.server.settings import DEFAULT_LISTEN, Limits, Settings
+from tidelog.server.tokens import Tokens, read_tokens
+
+DEFAULT_TIMEOUT = 30.0
+
+
+def run(options: Namespace) -> int:
+    """Serve as the options say; the exit code."""
+    given = {field.name: getattr(options, field.name, None) for field in fields(Limits)}
+    settings = Settings(
+        store=Path(options.store),
+        program=options.program,
+        listen=options.listen or DEFAULT_LISTEN,
+        tokens=Tokens() if options.tokens is None else read_tokens(Path(options.tokens)),
+        certificate=_path(options.tls_certificate),
+        key=_path(options.tls_key),
+        insecure=options.insecure,
+        json_logs=options.json_logs,
+        max_facts=options.max_facts,
+        timeout=options.timeout or DEFAULT_TIMEOUT,
+        limits=Limits(**{name: value for name, value in given.items() if value is not None}),
+        functions={} if options.functions is None else functions_of(options.functions),
+    )
+    return serve(settings)
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(text)
+
+
+def functions_of(module: str) -> Mapping[str, Callable[..., Any]]:
+    """The functions that a module offers to rules: its mapping `functions`."""
+    try:
+        found = import_module(module)
+    except ImportError as problem:
+        raise TidelogError(f"cannot import {module}: {problem}") from None
+    functions = getattr(found, "functions", None)
+    if not isinstance(functions, Mapping):
+        raise TidelogError(f"{module} has no mapping `functions`, such as functions = {{'distance': distance}}")
+    return functions

@@ -1,0 +1,237 @@
+"""`tidelog.connect`: the methods of a knowledge base that a server has, and the command line with `--server`."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import tidelog
+from server_util import ServerProcess, served
+from tidelog.cli.command_line import main
+from tidelog.client.async_connection import AsyncConnection
+from tidelog.client.connection import Connection
+from tidelog.client.results import RemoteAnswerChange
+from tidelog.errors import ArityError, ParseError, StorageError, UnknownRuleError
+from tidelog.values import IRI, Literal
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with served(tmp_path_factory.mktemp("client") / "store") as found:
+        yield found
+
+
+@pytest.fixture
+def kb(server: ServerProcess) -> Iterator[Connection]:
+    with tidelog.connect(server.url) as connection:
+        yield connection
+
+
+def test_it_is_used_like_a_knowledge_base(kb: Connection) -> None:
+    change = kb.update(add={"edge": [("c", "d")]})
+    assert change.added["path"] == {("c", "d"), ("b", "d"), ("a", "d")}
+    assert repr(kb.what_if(delete={"edge": [("c", "d")]})) == "<Change: - edge: 1, - path: 3>"
+    assert sorted(answer["X"] for answer in kb.query("path($from, X)", **{"from": "a"})) == ["b", "c", "d"]
+    assert ("a", "d") in kb.facts("path")
+    assert "path(a, d)" in kb
+    assert ("path", "d", "a") not in kb
+    assert len(kb.facts("edge")) == len(list(kb.facts("edge"))) == 3
+    assert {"edge", "path", "lonely", "node"} <= set(kb.predicates)
+    assert kb.add_rules("back(Y, X) :- edge(X, Y).").added["back"].total == 3
+    assert "back(Y, X) :- edge(X, Y)." in kb.rules
+    assert kb.undo().removed["back"].total == 3
+    assert str(kb.explain("path(c, d)")) == str(
+        tidelog.KnowledgeBase("path(X, Y) :- edge(X, Y). edge(c, d).").explain("path(c, d)")
+    )
+    assert kb.why_not("path(d, a)").missing == ("edge(d, a)",)
+    assert kb.graph("dot").startswith("digraph")
+    assert [bool(change) for change in kb.stream([{"delete": {"edge": [("c", "d")]}}])] == [True]
+    assert kb.version == change.update + 3
+
+
+def test_all_kinds_of_constants_go_there_and_back(kb: Connection) -> None:
+    values = ["a", 'x"\n', 7, -(2**63), 0.5, float("inf"), True, IRI("http://x/y"), Literal("chat", language="fr")]
+    kb.update(add={"kind": [(value,) for value in values]})
+    assert {(type(row[0]), row[0]) for row in kb.facts("kind")} == {(type(value), value) for value in values}
+    assert len(kb.query("kind($v)", v=IRI("http://x/y"))) == 1
+    kb.update(delete={"kind": [(value,) for value in values]})
+    assert len(kb.facts("kind")) == 0
+
+
+def test_errors_are_those_of_a_knowledge_base(kb: Connection) -> None:
+    with pytest.raises(ParseError) as found:
+        kb.query("edge(X Y)")
+    assert (found.value.line, found.value.column) == (1, 8)
+    with pytest.raises(ArityError):
+        kb.update(add={"edge": [("a",)]})
+    with pytest.raises(UnknownRuleError):
+        kb.remove_rules("p(X) :- q(X).")
+
+
+def test_facts_are_exported_as_a_knowledge_base_exports_them(kb: Connection, tmp_path: Path) -> None:
+    values: list[object] = ["a", 7, 0.5, True, IRI("http://x/y"), Literal("chat", language="fr")]
+    kb.update(
+        add={"twice": [(value, value) for value in values]}, add_rules="copied(X) :- twice(X, _). none(X) :- nil(X)."
+    )
+    written = kb.export(tmp_path / "there", "jsonl", ["twice", "copied", "none"])
+    assert [path.name for path in written] == ["twice.jsonl", "copied.jsonl", "none.jsonl"]
+    same = tidelog.KnowledgeBase("copied(X) :- twice(X, _). none(X) :- nil(X).")
+    same.update(add={"twice": [(value, value) for value in values]})
+    for mine in same.export(tmp_path / "here", "jsonl", ["twice", "copied", "none"]):
+        assert mine.read_bytes() == (tmp_path / "there" / mine.name).read_bytes()
+    names = {path.stem for path in kb.export(tmp_path / "explicit", explicit=True)}
+    assert "twice" in names
+    assert "copied" not in names
+    with pytest.raises(tidelog.TidelogError, match="list of names"):
+        kb.export(tmp_path / "no", predicates="twice")
+    kb.update(delete={"twice": [(value, value) for value in values]})
+
+
+def test_what_makes_no_sense_over_http_says_what_does(kb: Connection) -> None:
+    for name, instead in (("register", "--functions"), ("live", "connect_async"), ("refresh", "last update")):
+        with pytest.raises(tidelog.TidelogError, match=instead):
+            getattr(kb, name)
+        assert not hasattr(kb, name)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        kb.nonsense  # noqa: B018
+    with pytest.raises(tidelog.TidelogError, match="its own store"):
+        kb.save("folder")  # type: ignore[arg-type]
+    public = {name for name in dir(tidelog.KnowledgeBase) if not name.startswith("_")}
+    for twin in (Connection, AsyncConnection):
+        assert public <= {*dir(twin), *twin.instead}, "each method is there, or refused with a reason"
+    assert kb.missing_functions == []
+    assert kb.constants > 0
+    assert kb.errors == 0
+
+
+def test_many_answers_come_page_by_page(kb: Connection) -> None:
+    kb.update(add={"many": [(number,) for number in range(12_000)]})
+    assert len(kb.query("many(X)")) == 12_000
+    assert sum(1 for _ in kb.facts("many")) == 12_000
+
+
+def test_a_subscription_outlives_its_server(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    told: list[RemoteAnswerChange] = []
+    arrived = threading.Condition()
+
+    def on_change(change: RemoteAnswerChange) -> None:
+        with arrived:
+            told.append(change)
+            arrived.notify_all()
+
+    def wait_for(count: int) -> None:
+        with arrived:
+            assert arrived.wait_for(lambda: len(told) >= count, 60)
+
+    server = ServerProcess(store)
+    port = f"127.0.0.1:{server.port}"
+    try:
+        with tidelog.connect(server.url) as kb, kb.subscribe("path(a, X)", on_change) as subscription:
+            wait_for(1)
+            assert (told[0].first, sorted(row[0] for row in told[0].added.rows())) == (True, ["b", "c"])
+            kb.update(add={"edge": [("c", "d")]})
+            wait_for(2)
+            server.kill()
+            server = ServerProcess(store, "--listen", port)
+            kb.update(add={"edge": [("d", "e")]}, delete={"edge": [("a", "b")]})
+            wait_for(3)
+            assert not told[2].first
+            assert (told[2].added.rows(), sorted(row[0] for row in told[2].removed.rows())) == ([], ["b", "c", "d"])
+            assert subscription.error is None
+    finally:
+        server.kill()
+
+
+def test_the_twin_for_an_event_loop(server: ServerProcess, tmp_path: Path) -> None:
+    async def run() -> None:
+        async with tidelog.connect_async(server.url) as kb:
+            changes = kb.changes("edge(loop, X)")
+            assert (await anext(changes)).first
+            change = await kb.update(add={"edge": [("loop", "x")]})
+            assert change.added["path"] == {("loop", "x")}
+            assert (await anext(changes)).added.rows() == [("x",)]
+            await changes.aclose()  # type: ignore[attr-defined]
+            assert (await kb.query("path(loop, X)")).rows() == [("x",)]
+            assert await kb.holds(("path", "loop", "x"))
+            assert [row async for row in kb.facts("lonely")] == [("z",)]
+            assert (await kb.explain("path(loop, x)")).height == 1  # type: ignore[union-attr]
+            assert (await kb.what_if(delete={"edge": [("loop", "x")]})).removed["path"].total == 1
+            assert await kb.explicit_predicates()
+            assert await kb.rules()
+            assert await kb.constants()
+            assert await kb.declared() == await kb.prefixes() == {}
+            assert await kb.missing_functions() == []
+            assert [path.name for path in await kb.export(tmp_path, "tsv", ["lonely"])] == ["lonely.tsv"]
+            assert not await kb.load(tmp_path / "lonely.tsv", predicate="lonely", header=False)
+            with pytest.raises(tidelog.TidelogError, match="async for"):
+                kb.subscribe  # noqa: B018
+            updates = [{"delete": {"edge": [("loop", "x")]}}, {"delete": {"lonely": [("z",)]}}]
+            assert [bool(change) async for change in kb.stream(updates)] == [True, False]
+
+    asyncio.run(run())
+
+
+def test_the_command_line_asks_a_server(server: ServerProcess, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["--server", server.url]
+    assert main(["run", *asked, "-q", "path(b, X)"]) == 0
+    assert "X = c" in capsys.readouterr().out
+    assert main(["run", *asked, "-q", "path($x, a)", "--param", "x=c", "--format", "json"]) == 1
+    assert capsys.readouterr().out == "[]\n"
+    assert main(["explain", *asked, "path(a, c)"]) == 0
+    assert "edge(b, c)  explicit" in capsys.readouterr().out
+    assert main(["graph", *asked, "--format", "mermaid"]) == 0
+    assert capsys.readouterr().out.startswith("flowchart")
+    for usage, said in ((["run", "program.dlog", *asked], "either"), (["run"], "which program")):
+        with pytest.raises(SystemExit, match="2"):
+            main(usage)
+        assert said in capsys.readouterr().err
+
+
+def test_updates_from_a_file_go_to_a_server(
+    server: ServerProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "updates.jsonl").write_text('{"add": {"edge": [["s", "t"]]}}\n{"delete": {"edge": [["s", "t"]]}}\n')
+    assert main(["stream", "--server", server.url, "--updates", str(tmp_path / "updates.jsonl")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert '"added": {"edge": [["s", "t"]]' in lines[0]
+
+
+def test_backup_beside_a_server_and_restore(server: ServerProcess, tmp_path: Path, kb: Connection) -> None:
+    kb.update(add={"edge": [("kept", "safe")]})
+    number, file = kb.version, tmp_path / "monday.tar"
+    assert main(["backup", str(server.store), str(file)]) == 0
+    kb.update(delete={"edge": [("kept", "safe")]})
+    assert main(["restore", str(file), str(tmp_path / "restored")]) == 0
+    with served(tmp_path / "restored") as other, tidelog.connect(other.url) as copy:
+        assert copy.version == number
+        assert "path(kept, safe)" in copy
+    assert main(["backup", str(server.store), str(file)]) == 2, "it is there already"
+    assert main(["restore", str(file), str(tmp_path / "restored")]) == 2, "so is that"
+
+
+def test_a_damaged_backup_leaves_nothing_behind(tmp_path: Path) -> None:
+    from tidelog.storage.backups import restore
+
+    (tmp_path / "bad.tar").write_bytes(b"no tar at all")
+    with pytest.raises(StorageError, match="no backup"):
+        restore(tmp_path / "bad.tar", tmp_path / "store")
+    assert not (tmp_path / "store").exists()
+
+
+def test_time_passes_on_the_server(kb: Connection) -> None:
+    rules = "@expire reading 60 s.  busy(S) :- reading(S, V) in last 10 s."
+    kb.add_rules(rules)
+    noon = datetime(2026, 11, 18, 12, tzinfo=UTC)
+    assert set(kb.update(add={"reading": [("hall", 7)]}, at=noon).added) == {"reading", "busy"}
+    assert set(kb.what_if(at=noon + timedelta(seconds=60)).removed) == {"reading", "busy"}
+    assert set(kb.advance(noon.timestamp() + 10).removed) == {"busy"}
+    assert set(kb.advance("2026-11-18T12:01:00Z").removed) == {"reading"}
+    kb.remove_rules(rules)
+    assert not kb.advance(noon + timedelta(days=1))

@@ -1,0 +1,122 @@
+"""What somebody sees who may read some predicates alone: no form of a query, proof or update tells him of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from server_util import served
+
+STAFF = """
+@predicate may(who: string, what: string).
+emp(ada).  emp(bob).  secret(ada, 42).  banned(bob).
+@equality same on person.  same(anne, annabella).  person(anne).
+may(X, enter) :- emp(X), not banned(X).
+paid(X, count(V)) :- emp(X), secret(X, V).
+listed(X, N) :- emp(X), N = count { V : secret(X, V) }.
+either(X) :- ( emp(X) ; banned(X) ).
+known(X) :- emp(X), X != "".
+:- may(X, enter), secret(X, 43).
+"""
+NAMES = ("few", "few-writer", "blind-writer", "admin")
+FEW, FEW_WRITER, BLIND_WRITER, ADMIN = (f"{name}-0123456789abcdef" for name in NAMES)
+SOME = ", ".join(f"read:{name}" for name in ("emp", "may", "paid", "listed", "either", "known", "person"))
+
+
+@pytest.fixture(scope="module")
+def staff(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("staff")
+    (folder / "tokens").write_text(
+        f"{FEW} {SOME}\n{FEW_WRITER}\twrite, read:emp\n{BLIND_WRITER} write\n{ADMIN} admin\n"
+    )
+    with served(folder / "store", "--tokens", str(folder / "tokens"), program=STAFF) as found:
+        yield found.url
+
+
+def client(url: str, token: str) -> httpx.Client:
+    return httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=20)
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("emp(X), N = count { V : secret(X, V) }", "secret"),
+        ("count { V : secret(ada, V) } > 0", "secret"),
+        ("emp(X), ( known(X) ; banned(X) )", "banned"),
+        ("emp(X), ( known(X) ; known(X), not banned(X) )", "banned"),
+        ("emp(X), secret[X, Y]", "secret"),
+        ("emp(X), secret(X, _) in last 10 s", "secret"),
+        ("same(X, Y)", "same"),
+        ("<secret>(X, Y)", "<secret>"),
+    ],
+)
+def test_no_form_of_a_query_reads_what_is_hidden(staff: str, query: str, named: str) -> None:
+    with client(staff, FEW) as http:
+        asked = (
+            http.post("/query", json={"query": query}),
+            http.post("/query", json={"query": query, "whole": True}),
+            http.get("/subscribe", params={"query": query}),
+        )
+        for refused in asked:
+            assert (refused.status_code, refused.json()["detail"]) == (403, f"this token may not read `{named}`")
+
+
+def test_forms_of_queries_that_read_what_is_not_hidden(staff: str) -> None:
+    with client(staff, FEW) as http:
+        for query in ("( emp(X) ; known(X) )", "emp(X), N = count { Y : may(X, Y) }", 'emp(X), starts_with(X, "a")'):
+            found = http.post("/query", json={"query": query})
+            assert found.status_code == 200, found.text
+        assert http.post("/query", json={"query": "person(X)"}).json()["rows"] == [["anne"], ["annabella"]]
+
+
+@pytest.mark.parametrize(
+    "fact", ["secret(ada, 42)", "secret(ada, 43)", ["secret", "ada", 43], "secret(ada)", "nope(a)"]
+)
+def test_nobody_learns_whether_a_hidden_fact_holds(staff: str, fact: object) -> None:
+    with client(staff, FEW) as http:
+        assert http.post("/explain", json={"fact": fact}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("fact", "named"),
+    [
+        ("may(ada, enter)", "banned"),
+        ("paid(ada, 1)", "secret"),
+        ("listed(bob, 0)", "secret"),
+        ("either(ada)", "banned"),
+        ("person(annabella)", "same"),
+        ("known(ada)", None),
+        ("person(anne)", None),
+        ("emp(cleo)", None),
+    ],
+)
+def test_proofs_do_not_name_what_is_hidden(staff: str, fact: str, named: str | None) -> None:
+    with client(staff, FEW) as http:
+        found = http.post("/explain", json={"fact": fact})
+        assert found.status_code == (200 if named is None else 403), found.text
+        if named is not None:
+            assert found.json()["detail"] == f"this token may not read `{named}`"
+
+
+def test_an_update_tells_its_sender_what_he_may_read(staff: str) -> None:
+    update = {"add": {"emp": [["cleo"]], "secret": [["cleo", 7]]}}
+    back = {"delete": update["add"]}
+    blank = {"added": {}, "removed": {}, "work": {}, "errors": 0, "failures": []}
+    with (
+        client(staff, FEW_WRITER) as few,
+        client(staff, BLIND_WRITER) as blind,
+        client(staff, ADMIN) as all,
+    ):
+        assert few.post("/update", json=update).json()["change"] == blank | {
+            "added": {"emp": {"count": 1, "rows": [["cleo"]]}}
+        }
+        assert blind.post("/update", json=back).json()["change"] == blank
+        assert set(all.post("/update", json=update).json()["change"]["added"]) >= {"emp", "secret", "may"}
+        assert few.post("/update", json=back).json()["change"]["removed"].keys() == {"emp"}
+        wrong = {"add": {"secret": [["ada", 43]]}}
+        for http, tells in ((few, False), (blind, False), (all, True)):
+            refused = http.post("/update", json=wrong)
+            assert (refused.status_code, refused.json()["type"]) == (422, "/problems/constraint")
+            assert ("may(ada, enter)" in refused.text) is tells

@@ -1,0 +1,105 @@
+"""Connections that are kept waiting: requests that never end, readers who take nothing, what is no request at all."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+import httpx
+import pytest
+
+from server_util import ServerProcess, served
+
+STALL = 1.0
+HEAD = b"POST /update HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with served(tmp_path_factory.mktemp("connections") / "store", "--stall", str(STALL)) as server:
+        yield server
+        assert httpx.get(f"{server.url}health").status_code == 200
+        assert server.stop() == 0
+        assert not [line for line in server.log if line["level"] == "error"]
+
+
+def connected(server: ServerProcess) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.port), 20)
+
+
+def answer_to(peer: socket.socket) -> bytes:
+    """All that the server says until it hangs up."""
+    found = b""
+    while piece := peer.recv(1 << 16):
+        found += piece
+    return found
+
+
+def problem_of(answer: bytes) -> dict[str, object]:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"content-type: application/problem+json" in head
+    found: dict[str, object] = json.loads(body)
+    return found
+
+
+@pytest.mark.parametrize("sent", [b"\x00\xff\xfe", HEAD + b"Content-Length: -5\r\n\r\n", b"OPTIONS * HTTP/9.9\r\n\r\n"])
+def test_what_is_no_request_is_refused_with_a_problem(server: ServerProcess, sent: bytes) -> None:
+    with connected(server) as peer:
+        peer.sendall(sent)
+        problem = problem_of(answer_to(peer))
+    assert problem["status"] == 400
+    assert problem["type"] == "/problems/bad-request"
+
+
+def test_a_head_without_an_end_is_refused(server: ServerProcess) -> None:
+    with connected(server) as peer:
+        peer.sendall(HEAD)
+        time.sleep(STALL / 4)  # What comes with the first piece may be of other requests, and is not counted.
+        peer.sendall((b"X-More: " + b"x" * 4000 + b"\r\n") * 17)
+        problem = problem_of(answer_to(peer))
+    assert problem["status"] == 431
+    assert problem["limit"] == {"name": "head", "value": 65_536}
+
+
+@pytest.mark.parametrize("sent", [HEAD, HEAD + b'Content-Length: 500\r\n\r\n{"add"'], ids=["head", "body"])
+def test_half_a_request_is_not_waited_for(server: ServerProcess, sent: bytes) -> None:
+    with connected(server) as peer:
+        peer.sendall(sent)
+        problem = problem_of(answer_to(peer))
+    assert problem["status"] == 408
+    assert problem["limit"] == {"name": "stall", "value": STALL}
+
+
+def test_who_says_nothing_is_hung_up_on(server: ServerProcess) -> None:
+    with connected(server) as peer:
+        assert answer_to(peer) == b""
+
+
+def test_a_slow_body_has_its_time(server: ServerProcess) -> None:
+    body = b'{"add": {"slow": [["body"]]}}'
+    with connected(server) as peer:
+        peer.sendall(HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body))
+        for place in range(0, len(body), 8):
+            time.sleep(STALL / 2)
+            peer.sendall(body[place : place + 8])
+        assert answer_to(peer).startswith(b"HTTP/1.1 200")
+
+
+def test_an_answer_that_nobody_takes_is_given_up(server: ServerProcess) -> None:
+    rows = [[f"{number}-{'x' * 1000}"] for number in range(8000)]
+    with httpx.Client(base_url=server.url, timeout=30) as http:
+        http.post("/update?rows=0", json={"add": {"long": rows}})
+    with socket.socket() as peer:
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        peer.settimeout(20)
+        peer.connect(("127.0.0.1", server.port))
+        peer.sendall(b"GET /facts/long?limit=8000 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        time.sleep(3 * STALL)
+        taken = 0
+        with suppress(ConnectionResetError):
+            while piece := peer.recv(1 << 20):
+                taken += len(piece)
+        assert taken < 8_000_000
