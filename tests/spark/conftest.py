@@ -16,10 +16,11 @@ from tidelog.spark.session import open_session
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of this folder itself. Those with processes of their own come first, and short ones without Spark
-    last, so that no worker has much left when the others are done."""
+    """Mark all tests but those of the engines of streams, which need no session. Those with processes of their own come
+    first, and short ones without Spark last, so that no worker has much left when the others are done."""
+    here = Path(__file__).parent
     for item in items:
-        if Path(__file__).parent == item.path.parent:
+        if here in item.path.parents and item.path.parent != here / "stream_engines":
             item.add_marker(pytest.mark.spark)
     items.sort(key=_turn)
 

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tidelog.spark.data.bucketed_facts import BucketFile, Buckets, number_of_buckets
 from tidelog.spark.data.encoded_blocks import FactFile
 from tidelog.spark.data.taking_in import TakenIn
 from tidelog.spark.data.wide_frames import key_types, keys, read_wide, widened, write_wide
@@ -35,11 +36,13 @@ BEYOND_LIMIT = -1
 @dataclass(frozen=True)
 class Part:
     """The facts of one predicate that one job wrote; and files that have them decoded, with the kinds of each column,
-    if whoever read them has written such files."""
+    if whoever read them has written such files. If facts lie in buckets, it has one of the `files` for each bucket."""
 
     path: str
     count: int
     decoded: tuple[FactFile, ...] = ()
+    bucket_count: int = 0
+    files: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -124,6 +127,55 @@ class Relations(dict[str, Relation]):
             distinct = distinct.join(widened(self.wide(known), width), ["p", *keys(width)], "left_anti")
         return self._appended(self._write(distinct, names))
 
+    def add_round(self, candidates: DataFrame, names: Sequence[str]) -> dict[str, int]:
+        """The same for a round of a recursion, which shuffles the candidates alone: known facts lie in buckets."""
+        partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        count = number_of_buckets(sum(map(self.count, names)), partitions)
+        folder = Path(self.next_folder("facts"))
+        folder.mkdir(parents=True)
+        rewritten = [name for name in names if self._is_scattered(name, count)]
+        outside = [
+            part.path for name in names for part in self[name].parts if name in rewritten or part.bucket_count != count
+        ]
+        buckets = Buckets(
+            count,
+            {self[name].number: self[name].arity for name in names},
+            self._bucket_files([name for name in names if name not in rewritten], count),
+            frozenset(self[name].number for name in rewritten),
+            str(folder),
+        )
+        files = buckets.new_of(candidates, read_wide(self.spark, outside, self.width(names)) if outside else None)
+        for name in rewritten:
+            known = self._bucketed(name, [file for file in files if not file.new], folder / "known", count)
+            self[name].parts = [known]
+        new = [file for file in files if file.new]
+        return self._appended({name: self._bucketed(name, new, folder / "new", count) for name in names})
+
+    def _is_scattered(self, name: str, buckets: int) -> bool:
+        """Whether the known facts of a predicate are to be written again, in so many buckets and in one part.
+
+        Those that another job of the same round has found stay apart."""
+        parts = self[name].parts
+        scattered = len(parts) > MOST_PARTS or any(part.bucket_count != buckets for part in parts)
+        return scattered and not self[name].delta
+
+    def _bucket_files(self, names: Iterable[str], buckets: int) -> dict[int, dict[int, list[str]]]:
+        """The files of known facts, by bucket and by the number of their predicate."""
+        found: dict[int, dict[int, list[str]]] = {bucket: {} for bucket in range(buckets)}
+        for name in names:
+            for part in self[name].parts:
+                for bucket, path in part.files.items() if part.bucket_count == buckets else ():
+                    found[bucket].setdefault(self[name].number, []).append(path)
+        return found
+
+    def _bucketed(self, name: str, files: Iterable[BucketFile], folder: Path, buckets: int) -> Part:
+        """A part of those of the files that have facts of a predicate; they move to its folder."""
+        path = folder / f"p={self[name].number}"
+        path.mkdir(parents=True)
+        own = [file for file in files if file.number == self[name].number]
+        moved = {file.bucket: str(Path(file.path).rename(path / Path(file.path).name)) for file in own}
+        return Part(str(path), sum(file.count for file in own), bucket_count=buckets, files=moved)
+
     def add_wide(self, wide: DataFrame, names: Sequence[str]) -> dict[str, int] | None:
         """Add facts that are all new, in a wide frame; None, and nothing added, if a row is under `BEYOND_LIMIT`."""
         parts = self._write(wide, names, {"": BEYOND_LIMIT})
@@ -170,15 +222,6 @@ class Relations(dict[str, Relation]):
         """End the rounds of these predicates: none of their facts is new any more."""
         for name in predicates:
             self[name].delta = 0
-
-    def compact(self, predicates: Iterable[str]) -> None:
-        """Merge the parts that are older than the last round, where there are many."""
-        scattered = [name for name in predicates if len(self[name].old_parts) > MOST_PARTS]
-        if scattered:
-            paths = [part.path for name in scattered for part in self[name].old_parts]
-            merged = read_wide(self.spark, paths, self.width(scattered))
-            for name, part in self._write(merged, scattered).items():
-                self[name].parts = [part, *self[name].delta_parts]
 
 
 # ── facts that are taken in ──────────────────────────────────────────────────────────────────────────────────────────

@@ -134,8 +134,9 @@ class Source(TextSource):
             else:
                 converted.append(path)
         if converted:
-            place, row = F.col("_metadata.file_path"), F.col("_metadata.row_index") + 1
-            found.append(self._piece_of_frame(spark.read.parquet(*converted), place, row))
+            row = (F.col("_metadata.row_index") + 1).cast("bigint")
+            place = F.col("_metadata.file_path").alias("source"), row.alias("row")
+            found.append(self._piece_of_frame(spark.read.parquet(*converted), place))
         return found
 
     def _is_plain(self, schema: pa.Schema, names: Sequence[str]) -> bool:
@@ -154,19 +155,24 @@ class Source(TextSource):
             yield Piece(partial(_read_group, path, group, first, names, self._named), rows.total_byte_size)
             first += rows.num_rows
 
-    def _piece_of_frame(self, frame: DataFrame, source: Column | None = None, row: Column | None = None) -> FramePiece:
-        """The cells that fit as columns of plain types, and the reason for each row in which one does not."""
+    def _piece_of_frame(self, frame: DataFrame, place: Sequence[Column] = ()) -> FramePiece:
+        """The cells that fit as columns of plain types; the `source` and the `row` if they differ from row to row.
+
+        If types are asked for, there is the reason for each row in which a cell does not fit. All that a row has
+        besides its cells would take longer to bring to a task than they do."""
         names = self._chosen(frame.columns)
         typed = list(zip(names, self._types(names), strict=True))
         cells = [self._cell(name, frame.schema[name].dataType, type_) for name, type_ in typed]
         reasons = [_reason(name, cell, type_) for (name, type_), (_, cell) in zip(typed, cells, strict=True)]
+        asked = any(type_ != "auto" for _, type_ in typed)
         laid_out = frame.select(
-            (F.lit(self.name) if source is None else source).alias("source"),
-            (F.lit(None) if row is None else row).cast("bigint").alias("row"),
-            F.coalesce(*reasons, F.lit(None)).cast("string").alias("reason"),
-            *(cell.alias(f"a{place}") for place, (_, cell) in enumerate(cells)),
+            *(cell.alias(f"a{number}") for number, (_, cell) in enumerate(cells)),
+            *([F.coalesce(*reasons).cast("string").alias("reason")] if asked else ()),
+            # Without any column, batches would lose their rows.
+            *(place if cells or place else (F.lit(0).alias("unit"),)),
         )
-        return FramePiece(laid_out, partial(_read_frame, self._named, [kind for kind, _ in cells]))
+        reader = _FrameReader(self._named, self.name, names, [kind for kind, _ in cells])
+        return FramePiece(laid_out, reader.read)
 
     def _types(self, names: Sequence[str]) -> Sequence[str]:
         types = self.types or ("auto",) * len(names)
@@ -274,24 +280,47 @@ def _read_group(path: str, group: int, first: int, names: Sequence[str], predica
     except (OSError, pa.ArrowException, DataError) as error:
         yield Rejected(path, [None], [f"{path}: not a readable Parquet file ({error}); write it again"])
         return
-    missing = {name: column.is_null() for name, column in zip(names, columns, strict=True) if column.null_count}
-    reasons = pa.nulls(table.num_rows, pa.string())
-    for name, nulls in missing.items():
-        reasons = pc.coalesce(reasons, pc.if_else(nulls, _NULL.format(name), None))
+    reasons = _null_reasons(names, columns, table.num_rows)
     rows = np.arange(first, first + table.num_rows)
     yield from _sifted(predicate, path, rows, columns, reasons)
 
 
-def _read_frame(predicate: str, kinds: Sequence[int], batches: Iterator[pa.RecordBatch]) -> Iterator[Found]:
-    """The facts of a frame that `_piece_of_frame` has laid out."""
-    for batch in batches:
-        sources = batch.column("source").dictionary_encode()
-        for number, source in enumerate(sources.dictionary.to_pylist()):
-            own = batch if len(sources.dictionary) == 1 else batch.filter(pc.equal(sources.indices, number))
-            rows, reasons, *cells = own.columns[1:]
-            columns = [_of_kind(column, kind) for column, kind in zip(cells, kinds, strict=True)]
-            numbers = rows.to_pylist() if rows.null_count else rows.to_numpy()
-            yield from _sifted(predicate, source, numbers, columns, reasons)
+def _null_reasons(names: Sequence[str], columns: Sequence[pa.Array], rows: int) -> pa.Array:
+    """For each row the first column that has no value there; null where all have one."""
+    reasons = pa.nulls(rows, pa.string())
+    for name, column in zip(names, columns, strict=True):
+        if column.null_count:
+            reasons = pc.coalesce(reasons, pc.if_else(column.is_null(), _NULL.format(name), None))
+    return reasons
+
+
+@dataclass(frozen=True)
+class _FrameReader:
+    """Reads the rows of a frame that `_piece_of_frame` has laid out."""
+
+    predicate: str
+    source: str
+    names: Sequence[str]
+    kinds: Sequence[int]
+
+    def read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Found]:
+        for batch in batches:
+            if "source" not in batch.schema.names:
+                yield from self._facts(batch, self.source, [None] * batch.num_rows)
+                continue
+            sources = batch.column("source").dictionary_encode()
+            for number, source in enumerate(sources.dictionary.to_pylist()):
+                own = batch if len(sources.dictionary) == 1 else batch.filter(pc.equal(sources.indices, number))
+                yield from self._facts(own, source, own.column("row").to_numpy())
+
+    def _facts(self, batch: pa.RecordBatch, source: str, rows: Any) -> Iterator[Found]:
+        cells = batch.columns[: len(self.kinds)]
+        if "reason" in batch.schema.names:
+            reasons = batch.column("reason")
+        else:
+            reasons = _null_reasons(self.names, cells, batch.num_rows)
+        columns = [_of_kind(column, kind) for column, kind in zip(cells, self.kinds, strict=True)]
+        yield from _sifted(self.predicate, source, rows, columns, reasons)
 
 
 def _of_kind(column: pa.Array, kind: int) -> pa.Array:

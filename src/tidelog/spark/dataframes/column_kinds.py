@@ -15,8 +15,9 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from tidelog.formats.batch import BOOL, FLOAT, INT, KIND_OF_TYPE, KINDS, STR
-from tidelog.language.syntax import Aggregate, Atom, Call, Constant, Rule, Term, Variable
+from tidelog.formats.batch import BOOL, FLOAT, INT, KIND_OF_TYPE, KINDS, LITERAL, STR
+from tidelog.language.names import CONDITIONS
+from tidelog.language.syntax import Aggregate, Atom, Call, Constant, Rule, Signature, Term, Variable
 from tidelog.program.normal_form import NormalRule
 from tidelog.spark.plan.sql_expressions import Functions
 
@@ -93,7 +94,7 @@ def _of_term(term: Term, bound: Mapping[Variable, Kinds], functions: Functions) 
         case Variable():
             return bound.get(term, ANY)
         case Aggregate(function=function, argument=argument):
-            return _AGGREGATES[function](_of_term(argument, bound, functions))
+            return _AGGREGATES[function.partition(" ")[0]](_of_term(argument, bound, functions))
         case Call(function=name, arguments=arguments):
             if name in functions:
                 return _of_function(functions[name])
@@ -113,8 +114,16 @@ def _of_call(function: str, arguments: Sequence[Kinds]) -> Kinds:
     if function in _FIXED:
         return frozenset((_FIXED[function],))
     numbers = [kinds & NUMBERS for kinds in arguments]
+    if function == "json":
+        return ANY
+    if function in ("epoch", "seconds"):
+        return NUMBERS
+    if function in ("**", "pow"):
+        return _of_sum(*numbers) | {FLOAT}
     if function in ("min2", "max2", "neg", "abs"):
         return frozenset().union(*numbers)
+    if function == "round_to":
+        return numbers[0]
     return _of_sum(*numbers)
 
 
@@ -130,13 +139,27 @@ _FIXED = {
     "/": FLOAT,
     **dict.fromkeys(("sqrt", "log", "exp", "float"), FLOAT),
     **dict.fromkeys(("floor", "ceil", "round", "length", "int"), INT),
-    **dict.fromkeys(("concat", "lower", "upper", "substr", "str"), STR),
+    **dict.fromkeys(("div", "band", "bor", "bxor", "shl", "shr"), INT),
+    **dict.fromkeys(("concat", "lower", "upper", "substr", "str", "replace", "split", "trim", "extract"), STR),
+    **dict.fromkeys(("format", "type"), STR),
+    **dict.fromkeys(
+        ("log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "degrees", "radians"), FLOAT
+    ),
+    **dict.fromkeys(("trunc", "sign", "year", "month", "day", "hour", "minute", "second", "weekday"), INT),
+    **dict.fromkeys(("datetime", "date", "duration", "decimal", "from_epoch"), LITERAL),
+    **dict.fromkeys(CONDITIONS, BOOL),
 }
 _AGGREGATES: Mapping[str, Callable[[Kinds], Kinds]] = {
     "count": lambda _: frozenset((INT,)),
     "avg": lambda _: frozenset((FLOAT,)),
     "sum": lambda kinds: _of_sum(kinds & NUMBERS),
     "median": lambda kinds: (kinds & NUMBERS) | {FLOAT},
+    "quantile": lambda kinds: (kinds & NUMBERS) | {FLOAT},
+    "stddev": lambda _: frozenset((FLOAT,)),
+    "list": lambda _: frozenset((STR,)),
+    "concat": lambda _: frozenset((STR,)),
+    "any": lambda _: frozenset((BOOL,)),
+    "all": lambda _: frozenset((BOOL,)),
     "min": lambda kinds: kinds,
     "max": lambda kinds: kinds,
 }
@@ -166,14 +189,16 @@ def _name(term: Term) -> str | None:
         return None if term.anonymous else term.name.removeprefix("?")
     if isinstance(term, Aggregate):
         inner = _name(term.argument)
-        return f"{term.function}_{inner}" if inner else term.function
+        function = term.function.partition(" ")[0]
+        return f"{function}_{inner}" if inner else function
     return None
 
 
-def names_of_heads(rules: Iterable[Rule]) -> dict[str, list[str]]:
-    """The names of the columns of each derived predicate, from the first rule for it."""
+def names_of_heads(rules: Iterable[Rule], declared: Iterable[Signature] = ()) -> dict[str, list[str]]:
+    """The names of the columns of each derived predicate: as they are declared, or from the first rule for it."""
+    given = {each.predicate: [column.name for column in each.columns] for each in declared if each.columns}
     found: dict[str, list[str]] = {}
     for rule in rules:
         if rule.head.predicate not in found:
-            found[rule.head.predicate] = column_names(rule.head.arguments)
+            found[rule.head.predicate] = given.get(rule.head.predicate) or column_names(rule.head.arguments)
     return found

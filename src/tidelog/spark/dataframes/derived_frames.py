@@ -23,6 +23,7 @@ from tidelog.formats.batch import FLOAT, parts
 from tidelog.formats.tables import columns_of
 from tidelog.language import parse_program
 from tidelog.language.checks import check_arities
+from tidelog.language.names import is_hidden
 from tidelog.language.syntax import Program, body_atoms
 from tidelog.program.catalogue import Catalogue
 from tidelog.program.graph import RuleGraph
@@ -35,7 +36,7 @@ from tidelog.spark.dataframes.column_kinds import Kinds, kinds_of_columns, kinds
 from tidelog.spark.dataframes.lazy_rules import LazyRules, nothing_typed, typed
 from tidelog.spark.materialise.spark_engine import SparkEngine
 from tidelog.spark.options import Options
-from tidelog.spark.plan.refusals import check_fit
+from tidelog.spark.plan.refusals import check_fit, refuse_expiries, refuse_lattices
 from tidelog.spark.plan.schedule import reads
 from tidelog.spark.plan.sql_expressions import Functions
 from tidelog.spark.session import open_session
@@ -75,6 +76,7 @@ def derive(
         [Row(X='a', Y='b'), Row(X='a', Y='c'), Row(X='b', Y='c')]
     """
     parsed = parse_program(program)
+    refuse_expiries(parsed.expiries)
     if parsed.queries:
         raise DataError(
             f"derive does not answer queries; write `{parsed.queries[0]}` as a rule, such as answer(X) :- …"
@@ -100,6 +102,7 @@ class Derived(Mapping[str, DataFrame]):
         self._catalogue = Catalogue(dict(program.prefixes))
         rules = self._catalogue.check(program.rules, (), functions.keys(), program.predicates).added.values()
         self._program = program
+        refuse_lattices(functions)
         self._functions = functions
         self._options = options
         self._folder = folder
@@ -109,7 +112,7 @@ class Derived(Mapping[str, DataFrame]):
         self._spark = _session(given.values())
         kinds = kinds_of_facts(program.facts)
         self._given: dict[str, DataFrame] = {}
-        self._names = names_of_heads(rules)
+        self._names = names_of_heads(rules, program.predicates)
         for name, found in given.items():
             predicate = self._catalogue.resolve(name)
             frame, frame_kinds = self._frame(name, found)
@@ -137,10 +140,10 @@ class Derived(Mapping[str, DataFrame]):
         return isinstance(name, str) and self._catalogue.resolve(name) in self._names
 
     def __iter__(self) -> Iterator[str]:
-        return map(self._catalogue.display, self._names)
+        return (self._catalogue.display(name) for name in self._names if not is_hidden(name))
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(list(iter(self)))
 
     def __repr__(self) -> str:
         return f"<Derived: {', '.join(self)}>"

@@ -25,7 +25,9 @@ from tidelog.formats.rendering import CONSTANT_RENDERERS, render
 from tidelog.formats.tables import columns_of
 from tidelog.language import display_predicate, parse_program
 from tidelog.language.checks import check_arities
+from tidelog.language.printer import plain_text
 from tidelog.language.syntax import Atom, Program, Query, Rule, body_atoms, variables
+from tidelog.language.written.expansion import with_plain_queries
 from tidelog.program.catalogue import Catalogue
 from tidelog.program.normal_form import normalise
 from tidelog.spark.data.fact_sources import kind_of_spark_type
@@ -41,6 +43,7 @@ from tidelog.spark.dataframes.column_kinds import (
 )
 from tidelog.spark.materialise.embedded_tasks import solved
 from tidelog.spark.plan.key_columns import key_columns
+from tidelog.spark.plan.refusals import refuse_expiries, refuse_windows
 
 # Tasks get the rows of as many shares of the key's values as this.
 SHARES = 64
@@ -118,7 +121,10 @@ class Outline:
     def of(cls, text: str, table: T.StructType) -> Outline:
         """Raises if the program and the table do not fit together."""
         program = parse_program(text)
+        refuse_expiries(program.expiries, "a table function")
         rules, derives, names = _last(program)
+        for rule in rules:
+            refuse_windows(rule, "a table function")
         Catalogue(dict(program.prefixes)).check(rules, (), frozenset(), program.predicates)
         arities = check_arities((*program.predicates, *program.facts, *rules), {}, dict(program.prefixes))
         reads = _read_predicate(program, rules)
@@ -158,7 +164,7 @@ class Outline:
             for predicate, found in given
             if (columns := columns_of(found, display_predicate(predicate, dict(self.program.prefixes)))) is not None
         ]
-        kb, _ = solved("\n".join(map(str, self.rules)), batches)
+        kb, _ = solved("\n".join(map(plain_text, self.rules)), batches)
         facts = kb.facts(self.derives)
         if not self.names:
             return [(True,)] * len(facts)
@@ -173,13 +179,14 @@ class Outline:
 def _last(program: Program) -> tuple[tuple[Rule, ...], str, list[str]]:
     """The rules, the predicate that is derived last, and the names of its columns; a query becomes a rule."""
     if program.queries:
+        program = with_plain_queries(program)
         query = program.queries[-1]
         head = Atom(_new_name(program), tuple(_asked(query)))
         return (*program.rules, Rule(head, query.body)), head.predicate, column_names(head.arguments)
     if not program.rules:
         raise DataError("the program of datalog has no rules, so that there is nothing to derive")
     derives = program.rules[-1].head.predicate
-    return program.rules, derives, names_of_heads(program.rules)[derives]
+    return program.rules, derives, names_of_heads(program.rules, program.predicates)[derives]
 
 
 def _new_name(program: Program) -> str:

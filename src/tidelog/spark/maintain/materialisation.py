@@ -23,7 +23,9 @@ from tidelog.facts.questions import Fact as Asked
 from tidelog.facts.questions import fact_of, warn_of_unknown
 from tidelog.formats.batch import FactBatch
 from tidelog.language import parse_program, parse_rules, render
+from tidelog.language.names import is_checked_once, is_hidden
 from tidelog.language.syntax import Constant, Program, Rule
+from tidelog.language.written.conditions import PRINTED
 from tidelog.program.catalogue import Catalogue, NamesInUse, name_of
 from tidelog.program.graph import RuleGraph
 from tidelog.proofs.failure import WhyNot
@@ -34,6 +36,7 @@ from tidelog.spark.maintain.maintenance_run import Maintenance
 from tidelog.spark.maintain.update_work import Staging, Transition, Work
 from tidelog.spark.options import OnProgress, Options
 from tidelog.spark.places import local_path
+from tidelog.spark.plan.refusals import refuse_expiries, refuse_lattices
 from tidelog.spark.plan.rule_changes import RuleChanges, changed_rules
 from tidelog.spark.plan.schedule import constants_of
 from tidelog.spark.proofs.explaining import Explainer
@@ -82,13 +85,14 @@ class Materialisation:
         self._spark = spark
         self._history = history
         self._options = options or Options()
+        refuse_lattices(functions or {})
         self._functions = dict(functions or {})
         self._on_progress = on_progress
         self._pinned = pinned
         self._ids: dict[Constant, int] = {}
         self._columns = ColumnCache()
         self._marked = Marked()
-        self._show(version, RuleGraph(parse_rules("\n".join(version.rules), {})))
+        self._show(version, RuleGraph(_rules_of(version)))
 
     @classmethod
     def create(
@@ -147,7 +151,7 @@ class Materialisation:
     @property
     def rules(self) -> list[str]:
         """The rules of the program as text."""
-        return [render(rule, self._catalogue.prefixes) for rule in self._graph.rules.values()]
+        return list(dict.fromkeys(render(rule, self._catalogue.prefixes) for rule in self._graph.rules.values()))
 
     @property
     def predicates(self) -> list[str]:
@@ -165,7 +169,7 @@ class Materialisation:
         return self._reader.collected()
 
     def __len__(self) -> int:
-        return sum(stored.facts for stored in self._version.stored.values())
+        return sum(stored.facts for name, stored in self._version.stored.items() if not is_hidden(name))
 
     def count(self, predicate: str) -> int:
         """How many facts a predicate has."""
@@ -200,8 +204,10 @@ class Materialisation:
         Facts are given by predicate, as DataFrames or as rows. `commit` is stored with the version, in the same step.
         `ahead`, in a stream, tells what the next update is, if that is known yet: small updates mark what it deletes.
         """
-        program = self._catalogue.parse_added(_joined(add_rules), self._names_in_use)
-        removed = parse_rules(_joined(remove_rules), self._catalogue.prefixes | dict(program.prefixes))
+        program = self._catalogue.parse_added(_joined(add_rules), self._names_in_use, functions=self._functions)
+        known = self._catalogue.names(self._functions)
+        prefixes = self._catalogue.prefixes | dict(program.prefixes)
+        removed = parse_rules(_joined(remove_rules), prefixes, names=known)
         return self._apply(program, removed, [(add or {}, GIVE), (delete or {}, TAKE)], commit or {}, ahead)
 
     # ── proofs ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -265,6 +271,7 @@ class Materialisation:
         commit: Mapping[str, str],
         ahead: Ahead | None = None,
     ) -> SparkChange:
+        refuse_expiries(program.expiries)
         catalogue = self._draft()
         catalogue.declare(program.prefixes)
         update = catalogue.check(program.rules, removed, self._functions.keys(), program.predicates)
@@ -282,7 +289,7 @@ class Materialisation:
             root, dictionary = self._history.folder, work.dictionary
             version = Version(
                 self.version + 1,
-                tuple(map(str, rules.graph.rules.values())),
+                tuple(dict.fromkeys(map(str, rules.graph.rules.values()))),
                 catalogue.prefixes,
                 compacted(self._spark, root, folder, work.facts.stored),
                 work.facts.changed,
@@ -382,6 +389,14 @@ def _used(files: Files, name: str, column: int, ids: Iterable[int]) -> set[int]:
         return {fact[column] for fact in files.matching(name, (column,), {(id_,) for id_ in ids})}
     except TooManyFacts:
         return set(ids)
+
+
+def _rules_of(version: Version) -> list[Rule]:
+    """The rules of a version. Earlier versions of tidelog had one rule where parts of a body are checked once now."""
+    rules = parse_rules("\n".join(version.rules), {}, names=PRINTED)
+    heads = {rule.head.predicate: rule.written for rule in rules if is_checked_once(rule.head.predicate)}
+    whole = {rule for predicate, rule in heads.items() if predicate not in version.stored}
+    return list(dict.fromkeys(rule.written if rule.written in whole else rule for rule in rules))
 
 
 def _joined(texts: RuleTexts) -> str:

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 
 from tidelog.errors import LimitError
 from tidelog.formats.batch import FactBatch
+from tidelog.language.printer import plain_text
 from tidelog.language.syntax import Atom, BodyItem, Comparison, Constant, Negation, Rule
 from tidelog.spark.data.dictionary import ARROW_VALUE, VALUE_TYPE, Dictionary
 from tidelog.spark.data.fact_parts import BEYOND_LIMIT
@@ -126,7 +127,7 @@ class TaskProgram:
         start, known = self._read(list(batches))
         facts = [FactBatch(name, self._columns(name, cells), "a task", 1) for name, cells in start.items()]
         try:
-            kb, failures = solved("\n".join(map(str, self.rules)), facts, self.functions, self.limit)
+            kb, failures = solved("\n".join(map(plain_text, self.rules)), facts, self.functions, self.limit)
         except LimitError:
             yield self._rows(BEYOND_LIMIT, units(1), True)
             return

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from tidelog.errors import LimitError
 from tidelog.formats.batch import FactBatch
+from tidelog.language.printer import plain_text
 from tidelog.language.syntax import Constant
 from tidelog.spark.data.encoded_blocks import FactFile, Layout, told_as_text
 from tidelog.spark.data.wide_frames import keys
@@ -81,7 +82,7 @@ class BlockProgram:
         folder: str,
     ) -> BlockProgram:
         """The program of a block, given ids of constants, and the numbers and arities of what it derives."""
-        rules = "\n".join(str(over_ids(rule, ids)) for rule in block.rules)
+        rules = "\n".join(plain_text(over_ids(rule, ids)) for rule in block.rules)
         derived = {
             name: Derived(predicate, *numbers[predicate], block.homes[predicate])
             for predicate, name in block.names.items()

@@ -27,6 +27,7 @@ from tidelog.language.checks import check_arities
 from tidelog.language.parameters import bind
 from tidelog.language.parse_messages import Source as Text
 from tidelog.language.syntax import Atom, Program, Query, Rule, variables
+from tidelog.language.written.expansion import refuse_special, with_plain_queries
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.program.modules import Kind, Module
 from tidelog.program.normal_form import NormalRule, normalise
@@ -44,7 +45,7 @@ from tidelog.spark.materialise.keyed_tasks import BEYOND, DRIVER_FACTS, BlockPro
 from tidelog.spark.options import OnProgress, Options, Round, Statistics
 from tidelog.spark.places import local_path
 from tidelog.spark.plan.key_blocks import Candidate, KeyBlock, key_block, whole_block
-from tidelog.spark.plan.refusals import check_fit
+from tidelog.spark.plan.refusals import check_fit, refuse_expiries, refuse_lattices
 from tidelog.spark.plan.rule_frames import Context, encoded, evaluate, needs_values
 from tidelog.spark.plan.schedule import constants_of, in_jobs, reads, waves_of, within_budget
 from tidelog.spark.plan.sql_expressions import Functions
@@ -73,8 +74,12 @@ class SparkEngine:
         options: Options | None = None,
         on_progress: OnProgress = lambda _: None,
     ) -> None:
+        refuse_expiries(program.expiries)
+        refuse_lattices(functions or {})
         folder = local_path(folder)  # Driver and tasks read and write files there by themselves.
-        self.program = program
+        plain = with_plain_queries(program)
+        self.program = program = replace(plain, queries=program.queries)
+        self._questions = dict(zip(program.queries, plain.queries, strict=True))
         self.dictionary = dictionary or Dictionary(spark, f"{folder}/terms")
         self.arities = check_arities((*program.predicates, *program.facts, *program.rules, *program.queries), {})
         self.relations = Relations(spark, f"{folder}/facts", self.arities)
@@ -309,7 +314,6 @@ class SparkEngine:
         round_number = 0
         while any(found.values()) and (plans := self._delta_plans(wave)):
             round_number += 1
-            self.relations.compact(predicates)
             found = self._round(number, round_number, predicates, plans)
         self.relations.settle(predicates)
 
@@ -323,7 +327,7 @@ class SparkEngine:
         for batch in in_jobs(heads):
             names = list(dict.fromkeys(name for name, _ in batch))
             numbered = [(self.relations[name].number, self.relations[name].arity, head) for name, head in batch]
-            found.update(self.relations.add_new(encoded(numbered, self.relations.cut, self.dictionary), names))
+            found.update(self.relations.add_round(encoded(numbered, self.relations.cut, self.dictionary), names))
         for rule, failed in context.failures:
             self.statistics.failures[rule.source] += observed(failed, "failures")
         seconds = time.monotonic() - started
@@ -449,6 +453,8 @@ class SparkEngine:
         those of its parameters.
         """
         assert self._started, "materialise first"
+        query = self._questions.get(query, query)
+        refuse_special(query, "the Spark engine answers queries of its program alone that have")
         query = bind(query, values, Text(str(query), "<query>"))
         named = dict.fromkeys(v for item in query.body for v in variables(item) if not v.anonymous)
         probe = normalise(Rule(Atom("?"), query.body))

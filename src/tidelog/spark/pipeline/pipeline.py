@@ -39,6 +39,7 @@ from tidelog.spark.pipeline.publishing import Versions
 from tidelog.spark.pipeline.remote_versions import RemoteVersions
 from tidelog.spark.pipeline.table_sinks import TableSink
 from tidelog.spark.places import is_address, local_path
+from tidelog.spark.plan.refusals import refuse_lattices
 from tidelog.spark.session import open_session
 
 QUARANTINE = "quarantine"
@@ -155,6 +156,7 @@ class Pipeline:
     def register(self, name: str, function: Callable[..., Any]) -> None:
         """Let rules call a Python function by name."""
         check_function(name, function)
+        refuse_lattices({name: function})
         self._functions[name] = function
 
     def read(self, predicate: str) -> DataFrame:

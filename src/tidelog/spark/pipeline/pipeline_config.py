@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from tidelog.api.programs import read_program
 from tidelog.errors import DataError
 from tidelog.formats.byte_files import io_errors
 from tidelog.language import DLOG, convert, parse_program, syntax_of_file
@@ -177,8 +178,7 @@ def read_config(path: str) -> PipelineConfig:
 
 def _program_text(path: str) -> str:
     """A program in the language, whatever syntax its file is in."""
-    with io_errors(path):
-        text = Path(path).read_text(encoding="utf-8")
+    text = read_program(path)
     syntax = syntax_of_file(path)
     return text if syntax == DLOG else convert(parse_program(text, path, syntax=syntax), DLOG)
 

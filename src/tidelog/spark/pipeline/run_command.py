@@ -13,11 +13,13 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tidelog.cli.commands import exit_code, read_program, tell_of_errors
+from tidelog.cli.commands import exit_code, tell_of_errors
 from tidelog.cli.console import answers_in
+from tidelog.cli.programs import read_program
 from tidelog.formats.display import rich_table
 from tidelog.formats.folder import fact_files, file_of_predicate, types_of_files, warn_of_header
 from tidelog.language import display_predicate, syntax_of_file
+from tidelog.language.names import is_hidden
 from tidelog.spark.data.decoded_files import Target, write_decoded
 from tidelog.spark.data.fact_records import batches_of_atoms
 from tidelog.spark.data.taking_in import Piece
@@ -87,6 +89,8 @@ def _write_derived(engine: SparkEngine, folder: str, format: str) -> None:
     prefixes = dict(engine.program.prefixes)
     targets = {}
     for predicate in dict.fromkeys(rule.head.predicate for rule in engine.program.rules):
+        if is_hidden(predicate):
+            continue
         # Triples need the IRI itself; other formats the name as people read it.
         name = predicate if format.startswith("nt") else display_predicate(predicate, prefixes)
         targets[predicate] = Target(Path(folder) / file_of_predicate(name, format), name)

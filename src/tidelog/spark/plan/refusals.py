@@ -1,11 +1,17 @@
-"""Rules that are not for Spark: `min` and `max` within a recursion, their witnesses, and aggregates of booleans."""
+"""What is not for Spark: constraints, an equality, `min` and `max` within a recursion, their witnesses, aggregates of
+booleans, lattices of the user's own, and time that passes.
+"""
 
 from __future__ import annotations
 
-from tidelog.errors import StratificationError
+from collections.abc import Iterable, Mapping
+
+from tidelog.errors import ParseError, StratificationError, TidelogError
 from tidelog.language.parse_messages import mistake
 from tidelog.language.printer import render
-from tidelog.language.syntax import Aggregate, Rule
+from tidelog.language.syntax import Aggregate, Expiry, Rule, joined_by
+from tidelog.language.written.windows import windows_in
+from tidelog.program.functions.registered import Lattice
 from tidelog.program.graph import RuleGraph
 
 HINT = "the engine in memory has it: `--engine memory`, or `tidelog.KnowledgeBase`"
@@ -14,12 +20,43 @@ HINT = "the engine in memory has it: `--engine memory`, or `tidelog.KnowledgeBas
 def check_fit(graph: RuleGraph) -> None:
     """Refuse rules that Spark cannot evaluate, and name what it is."""
     for rule in graph.rules.values():
+        if rule.written.is_constraint:
+            what = f"the Spark engine does not have constraints, such as `{render(rule)}`"
+            raise mistake(StratificationError, rule.place, what, render(rule), HINT)
+        if rule.written.is_equality:
+            what = f"the Spark engine does not have an equality, such as `{render(rule)}`"
+            hint = f"{HINT}; or write its rules: symmetric, transitive, and replacement in each place"
+            raise mistake(StratificationError, rule.place, what, render(rule), hint)
+        refuse_windows(rule, "the Spark engine")
         for term in rule.head.arguments:
             if isinstance(term, Aggregate):
                 _check_aggregate(graph, rule, term)
 
 
+def refuse_windows(rule: Rule, who: str) -> None:
+    """Refuse a rule that counts young facts alone; `who` does not have that."""
+    for atom, _ in windows_in(rule.body):
+        what = f"{who} does not have windows, such as `{render(atom)}`"
+        raise mistake(StratificationError, atom.place, what, render(rule), HINT)
+
+
+def refuse_lattices(functions: Mapping[str, object]) -> None:
+    """Refuse lattices among what is registered."""
+    for name, function in functions.items():
+        if isinstance(function, Lattice):
+            raise TidelogError(f"the Spark engine does not have lattices of your own, such as `{name}`; {HINT}")
+
+
+def refuse_expiries(expiries: Iterable[Expiry], who: str = "the Spark engine") -> None:
+    """Refuse facts that expire."""
+    for expiry in expiries:
+        what = f"{who} does not have facts that expire: `{render(expiry)}`"
+        raise mistake(ParseError, expiry.place, what, render(expiry), HINT)
+
+
 def _check_aggregate(graph: RuleGraph, rule: Rule, term: Aggregate) -> None:
+    if joined_by(term.function) is not None:
+        raise _unfit(rule, term, f"lattices of your own, such as `{joined_by(term.function)}`")
     if rule.head.predicate in graph.component(rule.head.predicate).lattices:
         raise _unfit(rule, term, f"`{term.function}` within a recursion")
     if term.witness is not None:

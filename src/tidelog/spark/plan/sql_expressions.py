@@ -20,7 +20,9 @@ from pyspark.sql import functions as F
 
 from tidelog.errors import TidelogError
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR
-from tidelog.program.text_functions import BUILT_IN
+from tidelog.program.functions import BUILT_IN, CallFailed
+from tidelog.program.functions.aggregates import folded, is_folded
+from tidelog.program.functions.moments import OPERATIONS
 from tidelog.spark.data.dictionary import VALUE_TYPE, Fields, fields_of, value_of
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal
 
@@ -79,7 +81,21 @@ def floor_and_rest(value: str) -> str:
 
 def arithmetic(function: str, arguments: list[str]) -> str:
     """An arithmetic function of one or two columns of values."""
-    return _BINARY[function](*arguments) if len(arguments) == 2 else _UNARY[function](*arguments)
+    computed = _BINARY[function](*arguments) if len(arguments) == 2 else _UNARY[function](*arguments)
+    return _refusing_moments(arguments, computed) if function in OPERATIONS else computed
+
+
+def _refusing_moments(values: Sequence[str], computed: str) -> str:
+    """An expression that ends the work where a value is a date, a time, a duration, a decimal or a large integer."""
+    found = " OR ".join(f"({value}.kind = {LITERAL} AND {value}.text RLIKE '{_MOMENT}')" for value in values)
+    return f"IF({found}, raise_error('{_NO_MOMENTS}'), {computed})"
+
+
+_MOMENT = "XMLSchema#(dateTime|dateTimeStamp|date|time|dayTimeDuration|duration|precisionDecimal|integer)>$"
+_NO_MOMENTS = (
+    "the Spark engine does not compute with dates, times, durations, decimals and large integers; the engine in memory "
+    "has it: `--engine memory`, or `tidelog.KnowledgeBase`"
+)
 
 
 def _on_numbers(integers: Callable[[str, str], str], doubles: Callable[[str, str], str]) -> Callable[[str, str], str]:
@@ -137,6 +153,41 @@ def _modulo(left: str, right: str) -> str:
     return f"IF({rest} != 0 AND ({rest} < 0) != ({right} < 0), {rest} + {right}, {rest})"
 
 
+def _on_integers(operation: Callable[[str, str], str]) -> Callable[[str, str], str]:
+    def apply(left: str, right: str) -> str:
+        both = f"{is_integer(left)} AND {is_integer(right)}"
+        return f"IF({both}, {from_integer(operation(f'{left}.integer', f'{right}.integer'))}, NULL)"
+
+    return apply
+
+
+def _whole_quotient(left: str, right: str) -> str:
+    """The quotient rounded down; null for the one that does not fit."""
+    rest = f"({left} % nullif({right}, 0))"
+    down = f"IF({rest} != 0 AND ({rest} < 0) != ({right} < 0), 1L, 0L)"
+    return f"IF({right} = -1, try_subtract(0L, {left}), {left} div nullif({right}, 0) - {down})"
+
+
+def _shifted_left(left: str, right: str) -> str:
+    moved = f"shiftleft({left}, int({right}))"
+    return f"IF({right} BETWEEN 0 AND 63 AND shiftright({moved}, int({right})) = {left}, {moved}, NULL)"
+
+
+def _power(left: str, right: str) -> str:
+    """Of integers an integer, unless the exponent is negative."""
+    base, exponent = f"{left}.integer", f"{right}.integer"
+    small = f"IF({exponent} % 2 = 0 AND ({base} != 0 OR {exponent} = 0), 1L, {base})"
+    product = f"aggregate(sequence(1L, {exponent}), 1L, (product, _) -> try_multiply(product, {base}))"
+    whole = f"CASE WHEN {base} BETWEEN -1 AND 1 THEN {small} WHEN {exponent} = 0 THEN 1L "
+    whole += f"WHEN {exponent} <= 63 THEN {product} END"
+    first, second = f"({as_double(left)})", f"({as_double(right)})"
+    fits = f"abs({first}) < {INFINITY} AND abs({second}) < {INFINITY} AND NOT ({first} = 0 AND {second} < 0)"
+    fits += f" AND NOT ({first} < 0 AND {second} % 1 != 0)"
+    broken = from_double(f"(IF({fits}, pow({first}, {second}), NULL))")
+    both = f"{is_integer(left)} AND {is_integer(right)} AND {exponent} >= 0"
+    return f"IF({both}, {from_integer(whole)}, {broken})"
+
+
 def _chosen(order: str) -> Callable[[str, str], str]:
     """The one of two numbers that comes first in an order; the left one if they are equal."""
 
@@ -175,6 +226,14 @@ _BINARY: Mapping[str, Callable[[str, str], str]] = {
     "*": _on_numbers("try_multiply({}, {})".format, "({}) * ({})".format),
     "/": _divide,
     "%": _on_numbers(_modulo, lambda left, right: _modulo(f"({left})", f"({right})")),
+    "mod": _on_numbers(_modulo, lambda left, right: _modulo(f"({left})", f"({right})")),
+    "div": _on_integers(_whole_quotient),
+    "band": _on_integers("({} & {})".format),
+    "bor": _on_integers("({} | {})".format),
+    "bxor": _on_integers("({} ^ {})".format),
+    "shl": _on_integers(_shifted_left),
+    "shr": _on_integers("IF({1} BETWEEN 0 AND 63, shiftright({0}, int({1})), NULL)".format),
+    "**": _power,
     "min2": _chosen("<="),
     "max2": _chosen(">="),
 }
@@ -202,12 +261,13 @@ def comparison(operator: str, left: str, right: str) -> str:
         verdict = f"IF({numbers}, {same}, {left} = {right})"
         verdict = verdict if operator == "=" else f"NOT {verdict}"
         return f"IF({left} IS NULL OR {right} IS NULL, NULL, {verdict})"
-    return (
+    ordered = (
         f"CASE WHEN {numbers} THEN {floor_and_rest(left)} {operator} {floor_and_rest(right)} AND {ordered_numbers} "
         f"WHEN {left}.kind != {right}.kind THEN NULL "
         f"WHEN {left}.kind IN ({STR}, {IRI_KIND}) THEN {left}.text {operator} {right}.text "
         f"WHEN {left}.kind = {BOOL} THEN {left}.integer {operator} {right}.integer END"
     )
+    return _refusing_moments((left, right), ordered)
 
 
 # ── functions called in Python ───────────────────────────────────────────────────────────────────────────────────────
@@ -257,15 +317,31 @@ def aggregate(
 ) -> DataFrame:
     """One row for each group: the columns of the group, and the aggregate of a column of values as another value."""
     rows = frame.select(*group, F.col(value).alias("v"))
+    if function in ("min", "max", "sum"):
+        rows = rows.withColumn("v", F.expr(_refusing_moments(["v"], "v")))
     if distinct:
         rows = rows.distinct()
     if function in ("sum", "avg"):
         return _total(rows, group, function, result)
     if function == "median":
         return _median(rows, group, result)
+    if is_folded(function):
+        return rows.groupBy(*group).agg(_row_fold(function)(F.collect_list("v")).alias(result))
     if function == "count":
         return rows.groupBy(*group).agg(F.expr(from_integer("count(*)")).alias(result))
     return _extreme(rows, group, function, result)
+
+
+def _row_fold(function: str) -> Callable[..., Column]:
+    """An aggregate that Python makes of all values of a group."""
+
+    def fold(values: Sequence[Any]) -> Fields | None:
+        try:
+            return fields_of(folded(function, [value_of(tuple(value)) for value in values]))
+        except CallFailed:
+            return None
+
+    return F.udf(fold, VALUE_TYPE, useArrow=True)
 
 
 def _extreme(rows: DataFrame, group: Sequence[str], function: str, result: str) -> DataFrame:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from tidelog.language.names import is_checked_once, is_evident
 from tidelog.program.normal_form import NormalRule
 from tidelog.spark.data.term_lookup import Fact
 from tidelog.spark.proofs.closure_paths import ClosurePaths
@@ -35,6 +36,7 @@ class Cone:
         self._facts = facts
         self._rules = rules
         self._closures = closures
+        self._has_parts = any(map(is_checked_once, rules))
         self._goals = list(goals)
         self._explicit: set[Fact] = set()
         self._known: set[Fact] = set()
@@ -55,14 +57,17 @@ class Cone:
             if not level or len(self._instances) >= measured + max(_MEASURED, measured // 2) or depth < 8:
                 measured = len(self._instances)
                 self._measure()
-                if all(self.heights.get(goal, depth + 2) <= depth + 1 for goal in self._goals):
+                least = (depth + 1) // 2 if self._has_parts else depth + 1  # of proofs with facts beyond
+                if all(self.heights.get(goal, depth + 2) <= least for goal in self._goals):
                     return
 
     def _discovered(self, facts: Iterable[Fact]) -> list[Fact]:
         """Those of some facts that are new, each once."""
         new = [fact for fact in dict.fromkeys(facts) if fact not in self._known]
         self._known.update(new)
-        self._explicit.update(fact for fact, explicit in self._facts.holding(new).items() if explicit)
+        for fact, explicit in self._facts.holding(new).items():
+            if explicit or is_evident(fact[0]):
+                self._explicit.add(fact)
         return new
 
     def _expanded(self, level: Collection[Fact]) -> list[Fact]:
@@ -102,7 +107,8 @@ class Cone:
         waiting[1] += [(each.head, each) for each, count in zip(self._instances, missing, strict=True) if not count]
         height = 0
         while waiting:
-            for fact, choice in waiting.pop(height, ()):
+            level = waiting.pop(height, [])
+            for fact, choice in level:
                 if fact in self.heights:
                     continue
                 self.heights[fact] = height
@@ -111,7 +117,9 @@ class Cone:
                     missing[number] -= 1
                     if not missing[number]:
                         instance = self._instances[number]
-                        waiting[height + 1].append((instance.head, instance))
+                        # A part of a rule is no step of a proof.
+                        above = level if is_checked_once(instance.head[0]) else waiting[height + 1]
+                        above.append((instance.head, instance))
             height += 1
 
 

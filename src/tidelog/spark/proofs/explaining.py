@@ -172,4 +172,5 @@ def _proof(fact: Fact, choice: Instance | None, proofs: Mapping[Fact, Proof], wo
             for match in choice.matches
         ]
         conditions = conditions_of(choice.rule, fact[1], matches, wording)
-    return Proof(text, wording.rule(source), [proofs[premise] for premise in choice.premises], conditions)
+    premises = [(premise[0], proofs[premise]) for premise in choice.premises]
+    return Proof.of_instance(fact[0], text, wording.rule(source), premises, conditions)

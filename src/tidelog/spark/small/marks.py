@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tidelog.formats.batch import FactBatch
+from tidelog.language.printer import plain_text
 from tidelog.program.normal_form import NormalRule
 from tidelog.spark.data.dictionary import Dictionary
 from tidelog.spark.data.term_lookup import Encoded, Fact, Ids, encode_few
@@ -46,7 +47,7 @@ class Marks:
 
     def spares(self, rule: NormalRule, gone: Iterable[Ids]) -> bool:
         """Whether the heads of a rule that copies facts of which some are gone are all among those expected."""
-        return str(rule.source) in self.before.copied and all(
+        return plain_text(rule.source) in self.before.copied and all(
             (rule.positives[0].predicate, ids) in self.before.deleted for ids in gone
         )
 
@@ -72,7 +73,7 @@ class Marks:
     def copy(self, rule: NormalRule, heads: Iterable[Fact]) -> None:
         """Mark the heads that a rule with one body atom derives from marked facts."""
         self._heads.update(heads)
-        self._copied.add(str(rule.source))
+        self._copied.add(plain_text(rule.source))
 
     def left(self) -> Marked:
         """What the next update may use."""

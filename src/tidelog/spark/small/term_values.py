@@ -13,6 +13,7 @@ from typing import Any
 
 from tidelog.formats.batch import FLOAT, FactBatch
 from tidelog.formats.tables import columns_of
+from tidelog.language.printer import plain_text
 from tidelog.language.syntax import Aggregate, Atom, BodyItem, Call, Comparison, Constant, Expression, Rule, Variable
 from tidelog.program.normal_form import NormalRule
 from tidelog.spark.data.dictionary import Dictionary, Fields, Key, Term, fields_of, key_of, value_of
@@ -117,7 +118,7 @@ class Values:
         if columns is None:
             return []
         rule = Rule(head, (Atom("given", (_ROW, *names)), *body))
-        kb, _ = solved(str(rule), [FactBatch("given", columns, "matches", 1)], self._functions, _NO_LIMIT)
+        kb, _ = solved(plain_text(rule), [FactBatch("given", columns, "matches", 1)], self._functions, _NO_LIMIT)
         return list(kb.facts("result"))
 
 

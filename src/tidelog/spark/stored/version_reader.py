@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidelog.errors import StorageError
 from tidelog.formats.updates import Facts
+from tidelog.language.names import is_hidden
 from tidelog.program.catalogue import Catalogue
 from tidelog.spark.data.dictionary import Dictionary, TermIds
 from tidelog.spark.data.part_files import native_columns
@@ -100,7 +101,7 @@ class VersionReader:
 
     @property
     def predicates(self) -> list[str]:
-        return sorted(map(self._catalogue.display, self._version.stored))
+        return sorted(self._catalogue.display(name) for name in self._version.stored if not is_hidden(name))
 
     def count(self, predicate: str) -> int:
         return self.snapshot.count(self._catalogue.resolve(predicate))
@@ -125,8 +126,9 @@ class VersionReader:
     def change(self) -> SparkChange:
         """What the update that made the version did, as frames."""
         display = self._catalogue.display
-        come = {display(name): changed.come for name, changed in self._version.changed.items() if changed.come}
-        gone = {display(name): changed.gone for name, changed in self._version.changed.items() if changed.gone}
+        shown = {display(name): changed for name, changed in self._version.changed.items() if not is_hidden(name)}
+        come = {name: changed.come for name, changed in shown.items() if changed.come}
+        gone = {name: changed.gone for name, changed in shown.items() if changed.gone}
         added, removed = Decoded(come, partial(self._changed, CAME)), Decoded(gone, partial(self._changed, WENT))
         return SparkChange(self._version.number, added, removed, come, gone, self._version.work)
 
@@ -139,6 +141,8 @@ class VersionReader:
         came: dict[str, list[Ids]] = {}
         went: dict[str, list[Ids]] = {}
         for name, changed in self._version.changed.items():
+            if is_hidden(name):
+                continue
             table = read_together(sorted((self._folder / changed.path).glob("*.parquet")))
             before, after = (table.column(flag).to_numpy() for flag in ("h0", "h"))
             for facts, mask in ((came, after & ~before), (went, before & ~after)):

@@ -35,7 +35,8 @@ _OPERATION = ("op", "predicate", "arguments")
 
 def parser(config: StreamConfig) -> Parse:
     """How the text of a record is read."""
-    return partial(parse_entry, csv=config.source.format == "csv", allow_rules=config.allow_rules)
+    is_csv, in_time = config.source.format == "csv", config.engine == "memory"
+    return partial(parse_entry, csv=is_csv, allow_rules=config.allow_rules, allow_times=in_time)
 
 
 def open_intake(spark: SparkSession, config: StreamConfig) -> DataFrame:

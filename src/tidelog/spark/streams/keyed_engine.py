@@ -31,7 +31,6 @@ from tidelog.formats import Update
 from tidelog.formats.jsonl import value_to_json
 from tidelog.formats.updates import Facts
 from tidelog.language import parse_program
-from tidelog.language.syntax import Signature
 from tidelog.spark.streams.intake import Parse, order_columns
 from tidelog.spark.streams.keys import Keys
 from tidelog.spark.streams.metrics import Totals
@@ -128,8 +127,8 @@ class KeyedEngine(StreamEngine):
         kb.update(add_rules=update.get("add_rules", ""), remove_rules=update.get("remove_rules", ""))
         if update.get("add") or update.get("delete"):
             raise DataError("rules hold for all keys: send facts in a record of their own")
-        declared = [Signature(name, arity) for name, arity in kb.declared.items()]
-        changed = declarations(kb.prefixes, declared) + "\n".join([*(f"{fact}." for fact in program.facts), *kb.rules])
+        facts = [f"{fact}." for fact in program.facts]
+        changed = declarations(kb.prefixes, ()) + "\n".join([*kb.declarations, *facts, *kb.expiries, *kb.rules])
         self._program.check_next(changed)
         return changed
 

@@ -22,8 +22,10 @@ from tidelog.formats import Update
 from tidelog.formats.jsonl import value_to_json
 from tidelog.language import display_predicate, render, resolve_predicate
 from tidelog.language.checks import check_arities
+from tidelog.language.names import is_checked_once
 from tidelog.language.syntax import Atom, Program, Rule, body_atoms
 from tidelog.spark.plan.key_columns import NO_KEY, broken_key, key_term
+from tidelog.spark.plan.refusals import refuse_expiries, refuse_windows
 from tidelog.spark.streams.update_records import Operation, operations, update_of
 from tidelog.values import Row
 
@@ -48,6 +50,9 @@ class Keys:
     @classmethod
     def of(cls, program: Program, default: int, special: Mapping[str, int]) -> Keys:
         """The keys of a program, which is refused if a rule joins across them."""
+        refuse_expiries(program.expiries, "the engine `keyed`")
+        for rule in program.rules:
+            refuse_windows(rule, "the engine `keyed`")
         prefixes = dict(program.prefixes)
         places = {resolve_predicate(name, prefixes): place for name, place in special.items()}
         arities = check_arities((*program.predicates, *program.facts, *program.rules), {}, prefixes)
@@ -93,6 +98,8 @@ class Keys:
         raise self._refusal(rule, f"the key of {text} is {head}, and that of {self._text(atom)} is {term}")
 
     def _place(self, atom: Atom, rule: Rule) -> int:
+        if is_checked_once(atom.predicate):
+            return NO_KEY
         place = self.special.get(atom.predicate, self.default)
         if place > atom.arity:
             name = display_predicate(atom.predicate, self.prefixes)

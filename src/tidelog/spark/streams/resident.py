@@ -27,6 +27,7 @@ from tidelog.formats import Update
 from tidelog.formats.updates import Facts
 from tidelog.language import parse_program
 from tidelog.language.checks import check_arities
+from tidelog.language.printer import declaration
 from tidelog.language.syntax import Program, Signature
 from tidelog.spark.streams.keys import Keys
 from tidelog.spark.streams.shard_state import ShardFacts
@@ -176,4 +177,4 @@ def rules_text(program: Program) -> str:
 def declarations(prefixes: Mapping[str, str], predicates: Iterable[Signature]) -> str:
     """The lines that declare prefixes and predicates."""
     lines = [f"@prefix {name}: <{iri}> .\n" for name, iri in prefixes.items()]
-    return "".join([*lines, *(f"@predicate {signature}.\n" for signature in predicates)])
+    return "".join([*lines, *(f"{declaration(signature)}\n" for signature in predicates)])

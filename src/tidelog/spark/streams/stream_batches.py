@@ -1,9 +1,10 @@
 """A batch that is being applied: its records, the pieces in which they are applied, how many are done, its engine.
 
-All records between two changes of rules are one update: of several operations on a fact, the last one counts. If that
-update is refused, its records are applied half by half until the culprit is found and left out. Every piece is
-committed together with a note that says how many records are done, and which were left out since the last note. After a
-crash, the notes in the journal and the changes that it replays are all that is needed to continue within a batch.
+All records between two changes of rules are one update, unless they say that they come at different times: of several
+operations on a fact, the last one counts. If that update is refused, its records are applied half by half until the
+culprit is found and left out. Every piece is committed together with a note that says how many records are done, and
+which were left out since the last note. After a crash, the notes in the journal and the changes that it replays are all
+that is needed to continue within a batch.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tidelog.spark.streams.intake import entries_of
 from tidelog.spark.streams.metrics import Totals
 from tidelog.spark.streams.sink import Quarantine, Sink, changed_facts, net_facts
 from tidelog.spark.streams.spark_metrics import observe_records
-from tidelog.spark.streams.update_records import Entry, changes_rules, net
+from tidelog.spark.streams.update_records import Entry, come_together, net
 
 Note = Mapping[str, str]
 
@@ -70,7 +71,7 @@ class Batch:
         runs: list[list[int]] = []
         for place, update in parsed.items():
             if place >= self.done:
-                follows = runs and not changes_rules(update) and not changes_rules(parsed[runs[-1][-1]])
+                follows = runs and come_together(parsed[runs[-1][-1]], update)
                 runs[-1].append(place) if follows else runs.append([place])
         for run in runs:
             yield Piece(self, run[-1] + 1, {place: parsed[place] for place in run})

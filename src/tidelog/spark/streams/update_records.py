@@ -6,8 +6,8 @@ A record is a single operation, or a whole update as `tidelog stream` reads it:
     {"op": "add_rules", "arguments": ["path(X, Y) :- edge(X, Y)."]}    remove_rules
     {"add": {"edge": [["a", "b"]]}, "delete": {…}, "add_rules": "…", "remove_rules": "…"}
 
-In CSV an operation is a line: `add,edge,a,b`. Changes in a sink are operations too, so that a stream can read what
-another one wrote.
+Either may say when it comes, by `"at"`. In CSV an operation is a line: `add,edge,a,b`. Changes in a sink are operations
+too, so that a stream can read what another one wrote.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Operation = tuple[str, str, Row]  # add or delete, predicate, arguments
 
 _OPERATIONS = {ADD: ADD, "+": ADD, "added": ADD, DELETE: DELETE, "-": DELETE, "removed": DELETE}
 _RULES = ("add_rules", "remove_rules")
-_KEYS = {"op", "predicate", "arguments", "batch", "key"}
+_KEYS = {"op", "predicate", "arguments", "batch", "key", "at"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,11 @@ def entry_of(place: str, data: bytes) -> Entry:
         return Entry(place, b64encode(data).decode(), f"{reason}; the record stands here in base64")
 
 
-def parse_entry(body: str, csv: bool = False, allow_rules: bool = True) -> Update:
-    """The update of a record; DataError if it is none, or if it changes rules and must not."""
+def parse_entry(body: str, csv: bool = False, allow_rules: bool = True, allow_times: bool = True) -> Update:
+    """The update of a record; DataError if it is none, or if it changes rules, or says when it comes, and must not."""
     update = _parse_csv(body) if csv else _parse_json(body)
+    if "at" in update and not allow_times:
+        raise DataError('a record that says when it comes, by "at"; the engine memory takes such records')
     if changes_rules(update) and not allow_rules:
         raise DataError("a record that changes rules; write allow_rules = true in [stream] to take such records")
     return update
@@ -67,11 +69,12 @@ def _parse_json(body: str) -> Update:
         if unknown:
             raise DataError(f"a record has no `{unknown[0]}`; it has op, predicate and arguments")
         arguments = value.get("arguments", [])
-        return operation(
+        update = operation(
             value["op"],
             value.get("predicate"),
             row_from_json(parse_json(arguments) if isinstance(arguments, str) else arguments),
         )
+        return Update(**update, **update_from_json({"at": value["at"]})) if "at" in value else update
     return update_from_json(value)
 
 
@@ -102,6 +105,11 @@ def changes_rules(update: Update) -> bool:
     return bool(update.get("add_rules") or update.get("remove_rules"))
 
 
+def come_together(first: Update, second: Update) -> bool:
+    """Whether two updates may be applied as one."""
+    return not changes_rules(first) and not changes_rules(second) and first.get("at") == second.get("at")
+
+
 def operations(update: Update) -> Iterator[Operation]:
     """The operations on facts in an update, in their order: deletions before additions."""
     for op, facts in ((DELETE, update.get("delete", {})), (ADD, update.get("add", {}))):
@@ -111,10 +119,15 @@ def operations(update: Update) -> Iterator[Operation]:
 
 
 def net(updates: Sequence[Update]) -> Update:
-    """One update for several that change no rules: of all operations on a fact, the last one counts."""
+    """One update for several that change no rules and come at the same time, or at any: of all operations on a fact,
+    the last one counts.
+    """
     if len(updates) == 1:
         return updates[0]
-    return update_of(operation for update in updates for operation in operations(update))
+    found = update_of(operation for update in updates for operation in operations(update))
+    if "at" in updates[0]:
+        found["at"] = updates[0]["at"]
+    return found
 
 
 def update_of(operations: Iterable[Operation]) -> Update:

@@ -20,9 +20,11 @@ pytest.importorskip("pyspark")
 
 from generate import EVERYTHING, soak
 from stream_util import changes_in, entries, facts_of, keyed_stream, record, records_of, refused_in, replayed, whole
-from tidelog import DataError, KnowledgeBase, StorageError
+from tidelog import DataError, KnowledgeBase, ParseError, StorageError, StratificationError
 from tidelog.formats import Update
 from tidelog.language import parse_program
+from tidelog.program.graph import RuleGraph
+from tidelog.spark.plan.refusals import check_fit, refuse_expiries
 from tidelog.spark.streams import keyed_engine as keyed
 from tidelog.spark.streams import resident
 from tidelog.spark.streams.keys import CrossKeyError, Keys
@@ -39,6 +41,42 @@ from tidelog.spark.streams.update_records import net, parse_entry
 from tidelog.values import IRI
 
 RULES = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z)."
+
+
+# Time
+
+
+def test_records_say_when_they_come(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, "@expire reading 60 s.  busy(S) :- reading(S, V) in last 10 s.")
+    reading = {"op": "add", "predicate": "reading", "arguments": ["hall", 7]}
+    at_once = [json.dumps({**reading, "arguments": [name, 1], "at": 100}) for name in ("hall", "attic")]
+    stage.engine.take(0, entries(*at_once))
+    stage.engine.take(1, entries(json.dumps({"at": 110}), json.dumps({**reading, "at": "1970-01-01T00:02:00Z"})))
+    stage.engine.take(2, entries(json.dumps({"at": 165})))
+    stage.engine.close()
+    changes = changes_in(tmp_path / "sink")
+    assert len(changes[0]) == 4
+    assert changes[1] == [("removed", ("busy", '["attic"]')), ("added", ("reading", '["hall", 7]'))]
+    assert {fact for op, fact in changes[2] if op == "removed"} == {
+        ("busy", '["hall"]'),
+        ("reading", '["attic", 1]'),
+        ("reading", '["hall", 1]'),
+    }
+
+
+def test_other_engines_refuse_time_by_name() -> None:
+    with pytest.raises(DataError, match="the engine memory takes such records"):
+        parse_entry('{"at": 10}', allow_times=False)
+    with pytest.raises(ParseError, match="the engine `keyed` does not have facts that expire: `@expire reading 60 s"):
+        Keys.of(parse_program("@expire reading 60 s."), 1, {})
+    with pytest.raises(
+        StratificationError, match=r"`keyed` does not have windows, such as `reading\(S\) in last 10 s`"
+    ):
+        Keys.of(parse_program("busy(S) :- reading(S) in last 10 s."), 1, {})
+    with pytest.raises(StratificationError, match="the Spark engine does not have windows"):
+        check_fit(RuleGraph(parse_program("busy(S) :- reading(S) in last 10 s.").rules))
+    with pytest.raises(ParseError, match="the Spark engine does not have facts that expire"):
+        refuse_expiries(parse_program("@expire reading 60 s.").expiries)
 
 
 # Records
@@ -308,6 +346,7 @@ def test_a_spool_keeps_what_may_be_asked_for(tmp_path: Path) -> None:
         "p(F, X) :- q(F, X), not r(F, X). p(F, Y) :- p(F, X), q(F, Y), X < Y.",
         "n(F, count(X)) :- q(F, X).",
         "p(F, X) :- q(F, X), limit(L), X > L. limit(X) :- base(X).",
+        "p(F, X) :- q(F, X), limit(_).",
         'p("a", X) :- q("a", X).',
     ],
 )
@@ -324,6 +363,7 @@ def test_programs_that_keep_to_their_keys(rules: str) -> None:
         ("p(count(F)) :- q(F, X).", "joins across keys"),
         ("limit(X) :- q(F, X).", "has no key, but"),
         ("p(F, X) :- limit(X), F = 3.", "nothing that it follows from has one"),
+        ("p(F, X) :- q(F, X), r(_, _).", r"r\(_, _\).` joins across keys: .* has no key, but `r\(_, _\)` has one"),
         ("p :- q(F, X).", "`p` has no argument 1"),
         ("t(F, X) :- q(F, X). p(F, Z) :- t(F, X), t(X, Z).", "joins across keys"),
     ],

@@ -10,7 +10,9 @@ from pyspark.sql import SparkSession
 
 from courses import Course
 from generate import soak
-from merged_stream import MergedStream
+from merged_stream import MergedStream, Reader
+from naive import database, without_empty
+from soaking import soak_seconds
 from tidelog import KnowledgeBase
 from tidelog.spark import Materialisation, Options
 
@@ -76,11 +78,15 @@ def test_rules_over_facts_that_a_task_has_materialised(
     kb = KnowledgeBase(RULES)
     kb.update(add=facts)
     steps = [{"remove_rules": CHANGED[:2]}, {"add_rules": CHANGED[:1], "remove_rules": CHANGED[2:]}]
+    if way == "recursive" and not soak_seconds():  # Each step by sets takes long.
+        steps = [{"remove_rules": CHANGED[1:]}]
     for step in steps:
         change = made.update(**step)
         expected = kb.update(**{name: "\n".join(rules) for name, rules in step.items()})
-        for ours, theirs in ((change.added, expected.added), (change.removed, expected.removed)):
-            assert {name: set(map(tuple, ours[name].collect())) for name in ours} == dict(theirs)
-        for name in kb.predicates:
-            assert set(map(tuple, made.facts(name).collect())) == set(kb.facts(name))
+        assert dict(change.added_counts) == {name: len(rows) for name, rows in expected.added.items()}
+        assert dict(change.removed_counts) == {name: len(rows) for name, rows in expected.removed.items()}
+        reader = Reader(made)
+        came, went = reader.changed()
+        assert (came, went) == (database(expected.added), database(expected.removed))
+        assert reader.held()[0] == without_empty(database({name: kb.facts(name) for name in kb.predicates}))
     assert any(way in line for line in told)

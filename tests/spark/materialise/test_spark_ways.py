@@ -52,7 +52,9 @@ def a_length() -> int:
 
 
 def by_lookups(spark: SparkSession, folder: Path, seed: int) -> None:
-    check(spark, folder, [make_course(seed + number) for number in range(12)], [BY_LOOKUPS] * 6)
+    check(
+        spark, folder, [make_course(seed + number) for number in range(12 if soak_seconds() else 5)], [BY_LOOKUPS] * 6
+    )
 
 
 def by_tasks(spark: SparkSession, folder: Path, seed: int) -> None:
@@ -107,7 +109,7 @@ def go(spark: SparkSession, folder: Path, seed: int, way: str) -> None:
     try:
         WAYS[way][0](spark, folder / f"{way}-{seed}", seed)
     except Exception as problem:
-        problem.add_note(f"`{BY_HAND} tests/spark/test_spark_ways.py {seed} {way}`")
+        problem.add_note(f"`{BY_HAND} tests/spark/materialise/test_spark_ways.py {seed} {way}`")
         raise
 
 

@@ -34,13 +34,11 @@ def test_every_form_of_closure(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_closures_by_doubling(spark: SparkSession, tmp_path: Path) -> None:
-    """A path with all kinds of cycles on it: large, small, nested, attached to each other; and one without any."""
+    """A path with all kinds of cycles on it: large, small, nested, attached to each other."""
     path = {(node, node + 1) for node in range(100, 117)}
     turns = {(103, 102), (105, 105), (114, 106), (111, 110), (115, 116), (116, 115), (117, 116)}
-    parts = [part_of("linear", path | turns | CYCLES), part_of("inverse", {pair for pair in path if pair[0] < 111})]
-    how = check(spark, tmp_path, parts, Options(local_facts=0, closure_edges=0))
-    assert sum(done.startswith("condensation and doubling") for done in how) == 2
-    assert "condensation and doubling, 4 rounds" in how, "11 is below 2 ** 4"
+    how = check(spark, tmp_path, [part_of("linear", path | turns | CYCLES)], Options(local_facts=0, closure_edges=0))
+    assert sum(done.startswith("condensation and doubling") for done in how) == 1
 
 
 def test_closures_by_components(spark: SparkSession, tmp_path: Path) -> None:
@@ -50,7 +48,7 @@ def test_closures_by_components(spark: SparkSession, tmp_path: Path) -> None:
     parts = [part_of("inverse", apart | {(77, 77)}), part_of("linear", together)]
     how = check(spark, tmp_path, parts, Options(local_facts=0, closure_edges=3))
     assert how.count("connected components, each inside a task") == 1
-    assert sum(done.startswith("condensation and doubling") for done in how) == 1
+    assert "condensation and doubling, 3 rounds" in how, "4 is below 2 ** 3"
 
 
 def part_of(name: str, pairs: set[tuple[int, int]]) -> Part:

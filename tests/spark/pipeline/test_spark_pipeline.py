@@ -108,7 +108,9 @@ def test_later_runs_leave_the_versions_before(spark: SparkSession, published: Pa
     old_path = versions.path("reach")
     pipeline = Pipeline(spark, PROGRAM, str(published), max_bad_rows=0)
     pipeline.add(spark.createDataFrame([("a", "new")], "x string, y string"), "edge")
+    pipeline.add(spark.range(2).select(), "without_columns")
     report = pipeline.run()
+    assert report.facts["without_columns"] == 1
     after = versions.current()
     assert after is not None
     assert (report.version, after.version) == (2, 2)
