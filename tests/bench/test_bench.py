@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,8 +19,10 @@ from tidelog.bench.command import BENCHMARKS, benchmark, run
 from tidelog.bench.data import graphs, lubm, skos, turbines
 from tidelog.bench.data import update_streams as streams
 from tidelog.bench.data.cases import CASES, random_rows, scaled
-from tidelog.bench.measure import Failed, Measured, isolated, measure
+from tidelog.bench.measure import Failed, Measured, isolated, measure, tree_cpu, tree_peak
 from tidelog.bench.options import Options
+from tidelog.bench.parts import subscriptions, within
+from tidelog.bench.parts.latency import latencies
 from tidelog.bench.peers.engines import (
     PEERS,
     Souffle,
@@ -35,11 +39,10 @@ from tidelog.bench.peers.translate import CLINGO, PROLOG, program_of, rule_text
 from tidelog.bench.report import Check, Plot, Report, Table, cell_text, ratio, to_markdown, write_json
 from tidelog.bench.runs import choice as run_choice
 from tidelog.bench.runs import dynamic as run_dynamic
+from tidelog.bench.runs import functions as run_functions
 from tidelog.bench.runs import modular as run_modular
 from tidelog.bench.runs import streams as run_streams
-from tidelog.bench.runs import subscriptions, within
 from tidelog.bench.runs.bf import equilibrium
-from tidelog.bench.runs.latency import latencies
 from tidelog.bench.runs.peers import pathway_changes, tidelog_changes
 from tidelog.bench.work import percentile, without
 from tidelog.errors import DataError, MissingPackageError
@@ -363,6 +366,15 @@ def test_work_in_a_process_of_its_own_has_memory_and_failures_of_its_own() -> No
     assert isolated(_sleep, timeout=0.5) == Failed("> 0.5 s", is_timeout=True)
 
 
+def test_processes_that_end_while_one_looks_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    listed = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: [*listed(path), str(ended.pid)])
+    assert tree_cpu() > 0
+    assert tree_peak() >= 0
+
+
 def test_reports_are_readable_and_written(tmp_path: Path) -> None:
     table = Table("times", ["a", "b"], [[1234, Measured(0.5, 1, 2)], [None, Failed("too long")]], note="a note")
     assert to_markdown(table).splitlines()[2:] == ["| 1,234 | 0.5 |", "| – | too long |", "", "a note"]
@@ -422,6 +434,13 @@ def test_every_benchmark_has_a_module() -> None:
         assert callable(benchmark(name))
 
 
+def test_functions_have_results_for_all_values_but_conditions() -> None:
+    report = run_functions.run(Options(size=0.001))
+    assert report.sound
+    assert len(report.checks) == 71
+    assert [row[0] for row in report.tables[-1].rows] == [*run_functions.GROUPS, "all but regular expressions"]
+
+
 def test_every_algorithm_changes_the_same_facts_at_every_size() -> None:
     assert run_choice.sizes_up_to(2_500) == [1, 10, 100, 250, 750, 2_500]
     found = [
@@ -447,6 +466,14 @@ def test_modules_change_the_same_facts_and_are_held_against_the_papers_ratio() -
     assert found[0] == found[1]
     (_, small), (again, _), (_, large), (back, _) = found[0]
     assert 0 < small == again < large == back
+
+
+def test_programs_are_counted_as_in_the_papers_table() -> None:
+    for name, paper in (("skos", "DBpedia-SKOS"), ("dag-r", "DAG-R")):
+        counts = run_modular.program_counts(CASES[name].rules)
+        assert counts[:5] == run_modular.PAPER_PROGRAMS[paper]
+    inside = run_modular.program_counts(within.GRAPHS["path of 500"].rules)
+    assert inside == (1, 1, 3, 1, 0, 1, 1)
 
 
 def test_ways_that_do_not_end_leave_rows_without_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -476,4 +503,5 @@ def test_plots_are_refused_before_anything_is_measured_where_they_cannot_be_draw
 def test_closures_within_a_recursion_lose_the_same_facts_with_modules_and_without(graph: str) -> None:
     with_modules, without = (within.delete_edges(graph, 1, 0.05, modules) for modules in (True, False))
     assert (with_modules.facts, with_modules.gone) == (without.facts, without.gone)
+    assert with_modules.applications < without.applications
     assert sum(without.gone) >= len(without.gone)

@@ -35,6 +35,7 @@ BENCHMARKS = {
     "streaming": "update streams through Structured Streaming: memory, and keyed on one and two cores",
     "server": "a server over loopback: updates, queries beside them, a thousand subscribers",
     "aggregates": "shortest paths by recursion through `min`, beside SciPy and Floyd–Warshall",
+    "functions": "strings, conversions, dates, JSON and numbers: each function over a column of new values",
     "peers": "materialisation, and 1, 10 and 100 changed facts, beside the other engines",
 }
 SUCCESS, UNSOUND = 0, 1

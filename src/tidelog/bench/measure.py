@@ -117,10 +117,9 @@ def _tree() -> dict[int, int]:
     """This process and its descendants, with the ticks of the clock that each has worked."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
+    for process in map(int, filter(str.isdigit, os.listdir("/proc"))):
         with contextlib.suppress(OSError):  # It may end while one looks.
-            cells = path.read_text().rpartition(")")[2].split()
-            process = int(path.parent.name)
+            cells = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
             parents[process] = int(cells[1])
             ticks[process] = sum(map(int, cells[11:15]))
     tree = {os.getpid()}

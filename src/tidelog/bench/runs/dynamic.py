@@ -16,9 +16,9 @@ from tidelog.api.knowledge_base import KnowledgeBase
 from tidelog.bench.data.update_streams import P_SEQ, P_TRANS, PROGRAMS, random_stream, read_rules, read_streams
 from tidelog.bench.measure import Failed, isolated
 from tidelog.bench.options import Options
+from tidelog.bench.parts.latency import latency_table
+from tidelog.bench.parts.subscriptions import subscription_table
 from tidelog.bench.report import Check, Plot, Report, Table
-from tidelog.bench.runs.latency import latency_table
-from tidelog.bench.runs.subscriptions import subscription_table
 from tidelog.bench.work import Step, percentile, summed, timed
 from tidelog.formats.updates import Update
 

@@ -4,7 +4,8 @@ The rules are the paper's where the closures are: `path` as a transitive relatio
 vocabulary, LUBM with the harder rules, and the symmetric and transitive `relatedPlaces` of Claros without its other
 rules. Our data are smaller, so that updates without modules end (DAG-R is the same and smaller only for these), and so
 ratios between the columns are to be compared: wanted are ten times those of the paper. With `--data` there are rows
-for public facts of DBpedia as well. A third table has closures inside a larger recursion, which the paper does not.
+for public facts of DBpedia as well, and for all public rules of Claros. One more table has closures inside a larger
+recursion, which the paper does not.
 """
 
 from __future__ import annotations
@@ -13,14 +14,20 @@ import gc
 from dataclasses import dataclass, replace
 
 from tidelog.api.knowledge_base import KnowledgeBase
-from tidelog.bench.data.cases import Case, Tables, random_rows
-from tidelog.bench.data.update_streams import read_case
+from tidelog.bench.data import claros
+from tidelog.bench.data.cases import Case, Tables, case_of, random_rows
+from tidelog.bench.data.update_streams import read_case, read_rules
 from tidelog.bench.measure import Failed, Measured, isolated
 from tidelog.bench.options import Options
+from tidelog.bench.parts.equal import equal_constants
+from tidelog.bench.parts.within import within_recursion
 from tidelog.bench.peers.engines import run_tidelog
 from tidelog.bench.report import Cell, Check, Plot, Report, Table, factor, ratio
-from tidelog.bench.runs.within import within_recursion
 from tidelog.bench.work import Step, ready_for_updates, timed
+from tidelog.language import parse_program
+from tidelog.language.syntax import Rule, body_atoms
+from tidelog.program.graph import RuleGraph
+from tidelog.program.modules import Kind, recognise, recognise_modules
 
 MODULAR, PLAIN = True, False
 
@@ -72,11 +79,13 @@ def run(options: Options) -> Report:
     report = Report("Closure modules: CPU seconds (Tables 1 and 2 of Modular Materialisation)")
     scale = options.scale(0.1)
     sets = data_sets(options)
+    report.tables.append(_programs(options, sets, scale))
     _materialisation(report, options, sets, scale)
     _maintenance(report, options, sets, scale)
-    table, checks = within_recursion(options, scale)
-    report.tables.append(table)
-    report.checks += checks
+    for measure in (within_recursion, equal_constants):
+        table, checks = measure(options, scale)
+        report.tables.append(table)
+        report.checks += checks
     return report
 
 
@@ -85,7 +94,73 @@ def data_sets(options: Options) -> dict[str, DataSet]:
     if options.data is None:
         return SETS
     public = replace(SETS["DBpedia-SKOS"], case=read_case(options.data, "dbpedia"))
-    return {**SETS, "DBpedia-SKOS, public facts": public}
+    whole = replace(SETS["Claros-LE (cliques)"], case=claros.case(options.data, harder=True))
+    return {**SETS, "DBpedia-SKOS, public facts": public, "Claros-LE, public rules": whole}
+
+
+# S, |Π_nr|, |Π_r|, |TC| and |STC| of the paper's Table 1.
+PAPER_PROGRAMS = {
+    "Claros-LE": (11, 1031, 306, 27, 2),
+    "LUBM-LE": (5, 85, 22, 1, 2),
+    "DBpedia-SKOS": (5, 26, 15, 2, 1),
+    "DAG-R": (1, 1, 1, 1, 0),
+}
+
+
+def _programs(options: Options, sets: dict[str, DataSet], scale: float) -> Table:
+    columns = [
+        "data",
+        "S",
+        "|E|",
+        "|Π_nr|",
+        "|Π_r|",
+        "|TC|",
+        "|STC|",
+        "in modules",
+        "modules",
+        "paper: S, |Π_nr|, |Π_r|, |TC|, |STC|",
+    ]
+    found = Table("Table 1: programs", columns)
+    for name, data in sets.items():
+        case = case_of(data.case)
+        explicit = sum(map(len, case.facts(options.seed, scale).values()))
+        strata, *counts = program_counts(case.rules)
+        paper = next(figures for prefix, figures in PAPER_PROGRAMS.items() if name.startswith(prefix))
+        found.rows.append([name, strata, explicit, *counts, ", ".join(map(str, paper))])
+    if options.data is not None:
+        strata, *counts = program_counts(read_rules(options.data, "relations"))
+        found.rows.append(["relation ontology, public rules", strata, None, *counts, None])
+    found.note = (
+        "|TC| and |STC| count predicates whose own rules are a closure, and `in modules` those of them that a module "
+        "has; predicates that are copied into each other, as inverses are, form one module."
+    )
+    return found
+
+
+def program_counts(text: str) -> tuple[int, int, int, int, int, int, int]:
+    """Strata, non-recursive and recursive rules, transitive and symmetric-transitive predicates; how many of these
+    predicates modules have, and how many modules there are.
+    """
+    graph = RuleGraph()
+    graph.update(parse_program(text).rules)
+    components = graph.components_in_order()
+    depths: dict[str, int] = {}
+    for component in components:
+        read = (atom.predicate for number in component.rules for atom in body_atoms(graph.rule(number)))
+        depth = 1 + max((depths.get(name, 0) for name in read if name not in component.predicates), default=0)
+        depths.update(dict.fromkeys(component.predicates, depth))
+    recursive = sum(len(component.recursive_rules) for component in components)
+    closures = [module for name in graph.predicates for module in recognise(_rules_of(graph, name))[0] if module.rules]
+    symmetric = [closure.kind for closure in closures].count(Kind.SYMMETRIC_TRANSITIVE)
+    modules = [module for component in components for module in recognise_modules(component, graph.rules)]
+    inside = {predicate for module in modules for predicate in module.predicates}
+    taken = sum(closure.predicate in inside for closure in closures)
+    plain = len(graph.rules) - recursive
+    return max(depths.values()), plain, recursive, len(closures) - symmetric, symmetric, taken, len(modules)
+
+
+def _rules_of(graph: RuleGraph, predicate: str) -> dict[int, Rule]:
+    return {number: graph.rule(number) for number in graph.producers(predicate)}
 
 
 def _materialisation(report: Report, options: Options, sets: dict[str, DataSet], scale: float) -> None:

@@ -2,7 +2,7 @@
 
 The sizes show the cost against the data, and one size on one core and on two that against the cores. Beside them is a
 plain job of Spark that reads the same files, removes duplicates and writes the rows by predicate. Both are done in a
-new session and, for small sizes, once more in the same one, which has compiled its code by then. Small hyper-nodes stay
+new session and mostly once more in the same one, which has compiled its code by then. Small hyper-nodes stay
 inside one task, as they would in use; one run is by rounds only. The last run reads N-Triples of more bytes than the
 memory that Spark is given, driver and executors together, which are one process here.
 """
@@ -60,8 +60,8 @@ _RUNS = (
     Run(10, plain=True, again=True),
     Run(10, again=True),
     Run(50, plain=True),
-    Run(50),
-    Run(50, cores=1),
+    Run(50, again=True),
+    Run(50, cores=1, again=True),
     Run(200),
     Run(5, in_tasks=False),
     Run(27, megabytes=512, as_text=True),

@@ -1,0 +1,1 @@
+"""Tables that a benchmark shows beside those of its paper."""
