@@ -1,20 +1,33 @@
-"""What holds for all tests: no deadlines, since a first call may compile; what fails says how to see it again."""
+"""What holds for all tests: no deadlines, since a first call may compile; what fails says how to see it again.
+
+Random input is the same in each run, so that a test fails because of a change. `make soak` looks for what nobody has
+thought of.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from places import FOLDERS
+from soaking import soak_seconds
 
-settings.register_profile("tidelog", deadline=None, print_blob=True, max_examples=60)
+same_each_time = not soak_seconds()
+settings.register_profile(
+    "tidelog", deadline=None, print_blob=True, max_examples=60, derandomize=same_each_time, database=None
+)
 settings.load_profile("tidelog")
 
 # Workers in processes of their own find the helpers, too.
 os.environ["PYTHONPATH"] = os.pathsep.join((*map(str, FOLDERS), os.environ.get("PYTHONPATH", ""))).rstrip(os.pathsep)
+
+# A shell that runs the tests in the background lets them ignore Ctrl-C, which some of them send.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Their tests share what a fixture takes many seconds to make.
 TOGETHER = ("test_spark_pipeline.py", "test_spark_versions.py")

@@ -92,6 +92,6 @@ def test_the_extras_are_those_of_the_project() -> None:
     project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
     for package, extra in EXTRAS.items():
-        name = {"llvmlite": "numba", "paho": "paho-mqtt"}.get(package, package)
+        name = {"llvmlite": "numba", "paho": "paho-mqtt", "re2": "google-re2"}.get(package, package)
         assert any(requirement.startswith(name) for requirement in extras[extra]), package
     assert [requirement.partition(">")[0] for requirement in project["dependencies"]] == ["numpy"]

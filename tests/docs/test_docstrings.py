@@ -1,6 +1,6 @@
 """Every public name has a docstring with an example, and the examples do what they say.
 
-Those on Spark are run by `tests/spark/test_spark_docstrings.py`.
+Those on Spark are run by `tests/spark/sessions/test_spark_docstrings.py`.
 """
 
 from __future__ import annotations

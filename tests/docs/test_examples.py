@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import runpy
 from pathlib import Path
 
 import pytest
 
 from places import ROOT
+from tidelog import KnowledgeBase
 from tidelog.cli.command_line import main
 from tidelog.testing.rule_tests import SUFFIX
 
@@ -17,6 +19,7 @@ ANSWERS = {
     "arrivals": "S = sea, T = 900, L = coast",
     "parts": "C = 243.0",
     "paths": "X = airport",
+    "routes": "P = hub",
     "taxonomy": "?x = ex:t1",
 }
 
@@ -46,3 +49,29 @@ def test_the_wind_farm_finds_its_broken_sensors(capsys: pytest.CaptureFixture[st
     assert "8,702 facts, 7,200 of them pairs of neighbours" in shown
     for line in ("− SensorAnomaly(t3_07)", "+ sendTechnician(row 9)", "− sendTechnician(row 9)"):
         assert f"  {line}\n" in shown
+
+
+def test_the_module_of_a_tree_moves_branches(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(FOLDER / "tree_module.py"), run_name="__main__")
+    shown = capsys.readouterr().out
+    for line in ("above emil: ['ada', 'cleo', 'dan']", "plain rules do it: ['ada', 'ben', 'cleo', 'dan']"):
+        assert f"{line}\n" in shown
+
+
+def test_the_module_of_a_tree_finds_what_plain_rules_find() -> None:
+    module = runpy.run_path(str(FOLDER / "tree_module.py"))["Above"]
+    dice = random.Random(1)
+    with_module, plain = KnowledgeBase(module.rules), KnowledgeBase(module.rules, modules=False)
+    with_module.add_module(module())
+    parents: dict[int, int] = {}
+    for _ in range(25):
+        moved = {node: dice.randrange(node) for node in dice.sample(range(1, 30), 4)}
+        gone = [(parents[node], node) for node in moved if node in parents]
+        parents |= moved
+        come = [(parent, node) for node, parent in moved.items()]
+        odd = {"above": [(dice.randrange(35), dice.randrange(35))]}
+        for kb in (with_module, plain):
+            kb.update(delete={"parent": gone}, add={"parent": come})
+            kb.update(add=odd)
+        assert set(with_module.facts("above")) == set(plain.facts("above"))
+    assert not with_module._engine.plugins._unfit

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ import pytest
 
 from naive import Database, Fact, Update, database, derivations, materialise, offering, without_empty
 from tidelog.api.knowledge_base import KnowledgeBase
+from tidelog.closures.closed_graph import watch_nothing
 from tidelog.closures.closure import ReadableClosure
 from tidelog.engine.engine import Engine
-from tidelog.engine.modules.closure_node import ClosureNode
-from tidelog.engine.rules.compiled import AUXILIARY, normal_form
+from tidelog.engine.modules.closure_node import ClosureNode, fed_name
+from tidelog.engine.rules.compiled import normal_form
 from tidelog.engine.rules.policy import AT_LEVEL, NO_COUNTER, Counted
 from tidelog.facts.results import row_identity
 from tidelog.language.syntax import Aggregate, Constant, Rule, body_atoms
@@ -31,7 +33,7 @@ from tidelog.machine import relation_fields as R
 from tidelog.machine.jit import address
 from tidelog.program.catalogue import numbers_by_key
 from tidelog.program.graph import Component, RuleGraph
-from tidelog.program.modules import Kind, recognise_cores, recognise_whole
+from tidelog.program.modules import Module, recognise_modules
 from tidelog.program.plan import Plan, make_plan
 from tidelog.store.indexes import Index
 from tidelog.store.relation import Relation
@@ -189,42 +191,48 @@ def _audit_graph(graph: RuleGraph) -> None:
 
 
 def _audit_modules(engine: Engine, may_be_opened: bool) -> None:
-    """The closures are those that the rules define, with the right rules and the pairs of their bases."""
+    """The closures are those that the rules define, with the right rules, and with the pairs that their edges yield."""
     closures = engine.closures
-    for predicate in engine.graph.predicates:
-        component = engine.graph.component(predicate)
-        rules = {number: engine.graph.rule(number) for number in component.rules}
-        module = recognise_whole(component, rules)
-        rest = set(rules) - set(module.rules if module else ())
-        whole = module is not None and not any(
-            isinstance(term, Aggregate) for number in rest for term in rules[number].head.arguments
-        )
-        node = closures.get(predicate)
-        if node is None:
-            # A linear pair that had explicit facts when its rules came stays with the general algorithms.
-            unfit = not closures._unfit.isdisjoint(component.predicates) or (
-                may_be_opened and module is not None and module.needs_distinct_values
-            )
-            assert not whole or not closures._enabled or unfit or (module and module.kind is Kind.LINEAR)
-            continue
-        assert whole
-        assert (node.module, node.rules) == (module, rules)
-        assert all(closures.get(twin) is node for twin in component.predicates)
-        fresh = ClosureNode(engine.store, node.module, rules)
-        fresh.closure.apply(([], []), fresh.base.edges(node.base.rows()))
-        for name, view in fresh.views():
-            shown = engine.store.relation(name, 2).closure
-            assert shown is not None
-            assert set(_pairs(view)) == set(_pairs(shown)), f"{name}: pairs of the closure"
-    for core in engine.cores.each():
-        component = engine.graph.component(core.module.predicate)
-        assert core.module in recognise_cores(component, engine.graph.rules)
-        assert core.rules == engine.cores._rules(core.module)
-        fresh = type(core)(engine.store, core.module, core.rules)
-        fresh.closure.apply(([], []), fresh.base.edges(core.base.rows()))
-        for (name, view), (_, shown) in zip(fresh.views(), core.views(), strict=True):
-            assert set(_pairs(view)) == set(_pairs(shown)), f"{name}: pairs of the core"
-            assert engine.store.relation(name, 2).count == 0, name
+    known: list[ClosureNode] = []
+    for component in {engine.graph.component(name) for name in engine.graph.predicates}:
+        for module in recognise_modules(component, engine.graph.rules):
+            node = closures.get(module.predicate)
+            if node is None:
+                assert not closures._enabled or _may_be_none(engine, component, module, may_be_opened), module
+                continue
+            known.append(node)
+            assert (node.module, node.rules, node.fed) == (module, closures._rules(module), closures._fed(module))
+            assert bool(node.fed) == any(number not in module.rules for number in component.recursive_rules)
+            assert all(closures.get(name) is node for name in module.predicates)
+            _audit_pairs(engine, node)
+    assert set(known) == set(closures.each())
+
+
+def _may_be_none(engine: Engine, component: Component, module: Module, may_be_opened: bool) -> bool:
+    """Whether a closure may be left to the general algorithms."""
+    rules = {number: engine.graph.rule(number) for number in component.rules if number not in module.rules}
+    feeding = (rule for rule in rules.values() if rule.head.predicate in module.predicates)
+    if any(isinstance(term, Aggregate) for rule in feeding for term in rule.head.arguments):
+        return True
+    unfit = not engine.closures._unfit.isdisjoint(component.predicates)
+    if not engine.plugins.mentioned(component, engine.graph).isdisjoint(module.predicates):
+        return True
+    # A linear pair that had explicit facts when its rules came stays with the general algorithms.
+    given_up = module.needs_distinct_values or any(number in component.recursive_rules for number in rules)
+    return unfit or module.needs_no_explicit_facts or (may_be_opened and given_up)
+
+
+def _audit_pairs(engine: Engine, node: ClosureNode) -> None:
+    """A closure shows what all of its edges yield."""
+    fresh = ClosureNode(engine.store, node.module, node.rules)
+    fresh.layers.add_safe(fresh.base.edges(node.base.rows()), watch_nothing)
+    for relation, turned in node.fed_members():
+        fresh.layers.add_more(fresh.layers.needed(node.fed_edges(relation.rows(), turned)), watch_nothing)
+    for name, view in fresh.views():
+        relation = engine.store.relation(name, 2)
+        assert relation.closure is not None
+        assert set(_pairs(view)) == set(_pairs(relation.closure)), f"{name}: pairs of the closure"
+        assert relation.count == 0, name
 
 
 def _pairs(closure: ReadableClosure) -> list[tuple[int, int]]:
@@ -236,21 +244,25 @@ def _audit_plans(engine: Engine) -> None:
     for number, compiled in engine.nodes._rules.items():
         rule = engine.graph.rule(number)
         component = engine.graph.component(rule.head.predicate)
-        stale = (compiled.own, compiled.recursive) != (
-            frozenset(component.predicates),
-            number in component.recursive_rules,
-        )
-        assert compiled.normal == normal_form(rule, number, _keeps_best(engine, rule))[0]
+        closures = engine.closures.of(component.predicates)
+        own = {name for name, _ in engine.nodes._recorded(component)}
+        stale = (compiled.own, compiled.recursive) != (own, number in component.recursive_rules)
+        normal = normal_form(rule, number, _keeps_best(engine, rule))[0]
+        assert replace(compiled.normal, head=normal.head) == normal
+        if not stale and not any(number in closure.rules for closure in closures):
+            fed = [fed_name(rule.head.predicate, closure.module) for closure in closures if closure.fed]
+            assert compiled.normal.head.predicate in (rule.head.predicate, *fed)
         for pivot, plan in compiled.plans.items() if not stale else ():
             fresh = make_plan(compiled.normal, pivot, compiled.own, engine.store.estimate)
             assert _steps(plan) == _steps(fresh), f"{rule}, from {pivot}"
     for component, node in engine.nodes._nodes.values():
         if engine.graph.component(component.predicates[0]) is component:
-            own = [rule for rule in node.rules if rule.number != AUXILIARY]
-            assert [rule.number for rule in own] == list(component.rules)
-            assert all(engine.nodes._rules[rule.number] is rule for rule in own), component
-            cores = engine.cores.of(component.predicates)
-            assert len(node.rules) - len(own) == sum(len(core.members) for core in cores), component
+            modules = (*engine.closures.of(component.predicates), *engine.plugins.of(component, engine.graph))
+            closed = {number for module in modules for number in module.rules}
+            assert all(relation.kept == node.shape for relation in node.relations if node.shape), component
+            if node.shape is not None or not closed:
+                assert [rule.number for rule in node.rules] == [n for n in component.rules if n not in closed]
+            assert all(engine.nodes._rules[rule.number] is rule for rule in node.rules), component
 
 
 def _steps(plan: Plan) -> list[str]:
@@ -279,7 +291,7 @@ def all_facts(kb: KnowledgeBase) -> Database:
 
 
 def _audit_facts(kb: KnowledgeBase) -> None:
-    rules = list(kb._engine.graph.rules.values())
+    rules = [replace(rule, origin=None) for rule in kb._engine.graph.rules.values()]
     assert all_facts(kb) == without_empty(materialise(rules, explicit_facts(kb), kb._knowledge.functions))
 
 
@@ -295,12 +307,9 @@ def _audit_counters(kb: KnowledgeBase) -> None:
                 if derivation is not None:
                     name, row = derivation.head
                     expected.setdefault(name, Counter())[row, counter] += 1
-    for core in engine.cores.each():
-        for predicate, (_, view) in zip(core.module.predicates, core.views(), strict=True):
-            for pair in _pairs(view):
-                expected.setdefault(predicate, Counter())[_decoded(engine, pair), 0] += 1
-    for closure in (*engine.closures.each(), *engine.cores.each()):
+    for closure in engine.closures.each():
         _audit_bases(kb, closure, facts)
+        _audit_fed(kb, closure, facts)
     for relation in _lasting(engine):
         if _has_live_counters(engine, relation) and not _keeps_levels(engine, relation):
             wanted = expected.get(relation.name, Counter())
@@ -343,6 +352,23 @@ def _audit_bases(kb: KnowledgeBase, closure: ClosureNode, facts: Database) -> No
             counted = {row: counts[0] for row, counts in _counts(engine, relation).items() if counts[0]}
             assert counted.keys() == wanted.keys(), relation.name
             assert all(_agrees(count, wanted[row]) for row, count in counted.items()), relation.name
+
+
+def _audit_fed(kb: KnowledgeBase, closure: ClosureNode, facts: Database) -> None:
+    """The edges that a recursion feeds its closure with are those that its other rules derive."""
+    engine = kb._engine
+    recursive = engine.graph.component(closure.module.predicate).recursive_rules
+    for predicate in closure.fed:
+        rules = (engine.graph.rule(number) for number in recursive if number not in closure.rules)
+        wanted = {
+            derivation.head[1]
+            for rule in rules
+            if rule.head.predicate == predicate
+            for derivation in derivations(rule, facts, kb._knowledge.functions)
+            if derivation is not None
+        }
+        rows = closure.fed_relation(predicate).rows().tolist()
+        assert {_decoded(engine, row) for row in rows} == wanted, predicate
 
 
 def _decoded(engine: Engine, row: Sequence[int]) -> tuple[Constant, ...]:
@@ -422,9 +448,6 @@ def _trace(kb: KnowledgeBase, component: Component, facts: Database) -> dict[Fac
         for derivation in derivations(engine.graph.rule(number), facts, kb._knowledge.functions)
         if derivation is not None
     ]
-    for core in engine.cores.of(component.predicates):
-        for predicate, (_, view) in zip(core.module.predicates, core.views(), strict=True):
-            instances += [((predicate, _decoded(engine, pair)), set()) for pair in _pairs(view)]
     explicit = explicit_facts(kb)
     found = {(name, row): (0, 0) for name in component.predicates for row in explicit.get(name, ())}
     for level in range(len(instances) + 1):

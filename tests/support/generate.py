@@ -45,8 +45,9 @@ ALL_TYPES: tuple[Value, ...] = (0, 1, 2, 3, "a", "b", 1.0, 2.5, "1", True, False
 NAMES = ("X", "Y", "Z", "W")
 LARGEST = 5
 ANY_FUNCTION = (
-    *("*", "/", "%", "sqrt", "log", "exp", "ceil", "round", "nested"),
+    *("*", "/", "%", "div", "mod", "band", "bxor", "shl", "**", "sqrt", "log", "exp", "ceil", "round", "nested"),
     *("str", "int", "float", "concat", "upper", "lower", "length", "substr"),
+    *("contains", "starts_with", "split", "replace", "trim", "is_int", "type", "format", "trunc", "round_to"),
 )
 
 
@@ -307,13 +308,21 @@ class RuleMaker:
                 return Call(name, (Call("/", (left, Constant(2))),))
             case "substr":
                 return Call(name, (left, right, Constant(1)))
+            case "split" | "round_to":
+                return Call(name, (left, Constant("a"), Constant(1)) if name == "split" else (left, Constant(1)))
+            case "replace":
+                return Call(name, (left, Constant("a"), right))
+            case "contains" | "starts_with":
+                return Call(name, (left, right))
+            case "format":
+                return Call(name, (Constant("{1}-{0}"), left, right))
             case "concat":
                 return Call(name, (Call(name, (left, Constant("-"))), right))
             case "nested":
                 return Call("+", (Call("*", (left, Constant(0.5))), Call("neg", (right,))))
             case "%":
                 return self._modulo(left, right)
-            case "*" | "/":
+            case "*" | "/" | "div" | "mod" | "band" | "bxor" | "shl" | "**":
                 return Call(name, (left, right))
         return Call(name, (left,))
 
@@ -331,7 +340,9 @@ class RuleMaker:
     def _aggregate(self, head: Predicate, bound: Sequence[str]) -> Aggregate:
         """Averages leave every grid, so only the last level has them."""
         anything = head.level == self.last_level and self.features.functions
-        function = self.source.pick(("count", "sum", "min", "max", *(("avg", "median") if anything else ())))
+        function = self.source.pick(
+            ("count", "sum", "min", "max", *(("avg", "median", "stddev", "list", "quantile 0.25") if anything else ()))
+        )
         argument = self._sum_or_product(bound) if self.source.chance(15) else Variable(self.source.pick(bound))
         return Aggregate(function, argument, distinct=function == "count" and self.source.chance(40))
 

@@ -22,6 +22,7 @@ from naive import Database, Row, answers, database, materialise, union
 from naive_functions import INTEGER, kind
 from places import ROOT
 from tidelog.language import display_predicate, parse_program, render, resolve_predicate
+from tidelog.language.names import is_hidden
 from tidelog.language.syntax import Constant, Program, Query, Rule
 from tidelog.values import IRI, Value
 
@@ -90,7 +91,7 @@ class Example:
 
     @property
     def derived(self) -> list[str]:
-        return sorted({rule.head.predicate for rule in self.rules})
+        return sorted({rule.head.predicate for rule in self.rules if not is_hidden(rule.head.predicate)})
 
     def file_name(self, predicate: str) -> str:
         return f"{file_stem(display_predicate(predicate, self.prefixes))}.csv"

@@ -54,6 +54,7 @@ NEARER = [
     (closed_graph, "PIECE", (7, 100, 1_000)),
     (history, "PIECE", (10, 1 << 10)),
     (tidelog.machine.growth, "PIECE", (100, 1 << 10)),
+    (tidelog.engine.update.runner, "STRIDE", (1, 100)),
     (tidelog.machine.array_memory, "LARGE", (1 << 12, 1 << 16)),
 ]
 
@@ -151,8 +152,6 @@ class Course:
                 self._save_and_open()
             if self._dice.chance(3):
                 self._take_snapshot()
-            if self._dice.chance(5):
-                self._kb._engine.cores.want(self._kb._engine.graph.predicates)
         self._look_at_all()
         for held in self._held:
             self._read(held)

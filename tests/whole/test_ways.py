@@ -49,6 +49,7 @@ TIGHT = [
     (tidelog.engine.reclaiming, "WORTH_PER_CELL", 0),
     (tidelog.engine.reclaiming, "WORTH_PER_TERM", 0),
     (tidelog.engine.update.runner, "BUDGET", 5),
+    (tidelog.engine.update.runner, "STRIDE", 1),
     (tidelog.machine.growth, "PIECE", 4),
     (tidelog.store.pair_bits, "PAIRS_FROM", 2),
     (tidelog.store.relation, "COMPACT_FROM", 4),

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from crowd_scene import RULES, SUBMITTED, UPDATED, Scene
+from plugins import LiteralModule
 from tidelog import Change, KnowledgeBase, TidelogError
 from tidelog.facts.reading import Facts
 from tidelog.facts.results import Answers, FactSet
@@ -52,14 +53,18 @@ OPERATIONS: dict[str, Operation] = {}
 WRITING = {
     *("KnowledgeBase.update", "KnowledgeBase.add_rules", "KnowledgeBase.remove_rules", "KnowledgeBase.load"),
     *("KnowledgeBase.stream", "KnowledgeBase.live", "KnowledgeBase.register", "KnowledgeBase.save"),
+    "KnowledgeBase.register_lattice",
     *("KnowledgeBase.open", "KnowledgeBase.close", "KnowledgeBase.query", "KnowledgeBase.what_if", "Change.explain"),
     *("Stream.__next__", "AsyncStream.__anext__"),
-    *("KnowledgeBase.live_async", "Live.take"),
+    *("KnowledgeBase.live_async", "KnowledgeBase.advance", "KnowledgeBase.add_module", "Live.take"),
     *("Live.submit", "Live.step", "Live.settle", "Live.settle_all", "Live.__enter__", "Live.__exit__", "Live.snapshot"),
 }
 
 # Those after which a knowledge base with a journal takes no more updates.
 CLOSING = "KnowledgeBase.close"
+
+# Those after which time matters.
+TIMED = "KnowledgeBase.advance"
 
 
 def different_operations() -> list[str]:
@@ -149,6 +154,27 @@ def _register(scene: Scene, thread: int) -> None:
     rows = scene.kb.query(f"edge_{_mine(thread)}(X, Y), D = doubled(X)").rows()
     assert all(row[2] == row[0] + row[0] for row in rows)
     assert len(rows) == scene.sizes.nodes - 1
+
+
+@operation("KnowledgeBase.register_lattice")
+def _register_lattice(scene: Scene, thread: int) -> None:
+    scene.kb.register_lattice("later", max)
+    rows = scene.kb.query(f"edge_{_mine(thread)}(X, Y), D = later(X, Y)").rows()
+    assert all(row[2] == max(row[:2]) for row in rows)
+    assert len(rows) == scene.sizes.nodes - 1
+
+
+@operation("KnowledgeBase.add_module")
+def _add_module(scene: Scene, thread: int) -> None:
+    scene.kb.add_module(LiteralModule(f"turned_{thread}(X, Y) :- turned_{thread}(Y, X)."))
+    scene.whole("path_a", scene.kb.query("path_a(X, Y)").rows())
+
+
+@operation("KnowledgeBase.advance", "KnowledgeBase.time")
+def _advance(scene: Scene, thread: int) -> None:
+    change = scene.kb.advance(thread)
+    assert (change.added, change.removed) == ({}, {})
+    assert scene.kb.time is not None
 
 
 @operation("KnowledgeBase.query")
@@ -276,11 +302,14 @@ def _reduce(scene: Scene, thread: int) -> None:
 @operation(
     *(f"KnowledgeBase.{name}" for name in ("prefixes", "errors", "constants", "commit_info", "missing_functions")),
     "KnowledgeBase.declared",
+    *(f"KnowledgeBase.{name}" for name in ("violations", "declarations", "describe", "expiries")),
 )
 def _small(scene: Scene, thread: int) -> None:
     kb = scene.kb
     assert (kb.prefixes, kb.errors, kb.commit_info, kb.missing_functions, kb.declared) == ({}, 0, {}, [], {})
     assert kb.constants > 0
+    assert (kb.violations, list(kb.declarations), list(kb.expiries)) == ([], [], [])
+    assert "edge_a" in str(kb.describe("edge_a"))
 
 
 def _add_shown(kind: str, things: Callable[[Scene], Iterable[Any]]) -> None:

@@ -22,7 +22,7 @@ import traceback
 import warnings
 from pathlib import Path
 
-from crowd import CLOSING, OPERATIONS, WRITING, different_operations
+from crowd import CLOSING, OPERATIONS, TIMED, WRITING, different_operations
 from crowd_scene import Scene, Sizes, save_first_versions
 from tidelog import TidelogError
 
@@ -105,23 +105,26 @@ class Stage:
 
 
 def _usual(pairs: list[Pair]) -> list[Pair]:
-    """All pairs that write, half of those of which one writes, where that is quick, and some of the others; a soak does
-    all.
+    """All pairs that write, a quarter of those of which one writes, where that is quick, and some of the others; a soak
+    does all.
     """
     dear = SLOW | {CLOSING}
     both = [pair for pair in pairs if WRITING.issuperset(pair)]
     one = [pair for pair in pairs if pair not in both and not WRITING.isdisjoint(pair) and dear.isdisjoint(pair)]
     others = [pair for pair in pairs if pair not in both and pair not in one]
-    return [*both, *one[::2], *others[::12]]
+    return [*both, *one[::4], *others[::40]]
 
 
 def groups(pairs: list[Pair]) -> list[tuple[list[Pair], bool]]:
-    """Pairs that share a scene, and whether it has a journal. Those that close theirs have one each."""
+    """Pairs that share a scene, and whether it has a journal. Those that close theirs have one each. Where time
+    matters, nothing is worked off together, so those that let it pass have scenes of their own.
+    """
     closing = [pair for pair in pairs if CLOSING in pair]
-    others = [pair for pair in pairs if CLOSING not in pair]
+    timed = [pair for pair in pairs if TIMED in pair and CLOSING not in pair]
+    others = [pair for pair in pairs if pair not in closing and pair not in timed]
     writing = [pair for pair in others if JOURNALLED.issuperset(pair)]
     found = [([pair], True) for pair in closing]
-    for chosen, journal in ((writing, True), (others, False)):
+    for chosen, journal in ((writing, True), (timed, False), (others, False)):
         found += [(chosen[first : first + A_SCENE], journal) for first in range(0, len(chosen), A_SCENE)]
     return found
 

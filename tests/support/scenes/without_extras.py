@@ -168,6 +168,8 @@ def messages() -> None:
         "to_polars": ("arrow", kb.facts("path").to_polars),
         "a table of facts": ("arrow", lambda: kb.update(add={"edge": Table()})),
         "facts in files": ("arrow", lambda: formats.read_facts("folder")),
+        "reading or writing facts": ("arrow", lambda: kb.load("folder")),
+        "or writing facts in files": ("arrow", lambda: kb.export("folder")),
         "an earlier version saved": ("arrow", lambda: _read_terms(Path("terms.parquet"), "")),
         "the shell": ("cli", lambda: _prompt(Shell(kb))),
         "tidelog.spark": ("spark", lambda: import_module("tidelog.spark")),

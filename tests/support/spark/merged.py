@@ -12,6 +12,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from naive import Database, Row, materialise
+from tidelog.language.names import is_hidden
 from tidelog.language.syntax import Atom, BodyItem, Constant, Negation, Program, Rule
 from tidelog.spark import Options, SparkEngine
 from tidelog.spark.data.dictionary import value_of
@@ -72,21 +73,26 @@ class Merged:
         return engine, self._results(engine)
 
     def _results(self, engine: SparkEngine) -> list[Database]:
-        terms = {
-            row[0]: Constant(value_of(tuple(row[1:])))
-            for row in engine.dictionary.frame().select("id", "value.*").collect()
-        }
         found: list[Database] = [{} for _ in self.parts]
-        rows = engine.relations.wide(list(engine.relations)).collect()
-        by_number: dict[int, list[Row]] = {}
-        arities = {relation.number: relation.arity for relation in engine.relations.values()}
-        for number, *cells in rows:
-            arity = arities[number]
-            by_number.setdefault(number, []).append(tuple(terms[cell] for cell in cells[:arity]))
-        numbers = {name: relation.number for name, relation in engine.relations.items()}
+        given = facts_of(engine)
         for (part, predicate), name in self._names.items():
-            given = by_number.get(numbers.get(name, -1), [])
-            if given:
-                assert len(set(given)) == len(given), f"repeated facts of {predicate}"
-                found[part][predicate] = set(given)
+            if name in given and not is_hidden(predicate):
+                found[part][predicate] = given[name]
         return found
+
+
+def facts_of(engine: SparkEngine) -> Database:
+    """All facts of an engine, which has none twice."""
+    terms = {
+        row[0]: Constant(value_of(tuple(row[1:])))
+        for row in engine.dictionary.frame().select("id", "value.*").collect()
+    }
+    names = {relation.number: (name, relation.arity) for name, relation in engine.relations.items()}
+    filled = [name for name, relation in engine.relations.items() if relation.parts]
+    found: dict[str, list[Row]] = {}
+    for number, *cells in engine.relations.wide(filled).collect():
+        name, arity = names[number]
+        found.setdefault(name, []).append(tuple(terms[cell] for cell in cells[:arity]))
+    for name, rows in found.items():
+        assert len(set(rows)) == len(rows), f"repeated facts of {name}"
+    return {name: set(rows) for name, rows in found.items()}

@@ -24,7 +24,7 @@ from tidelog.language import parse_program
 from tidelog.spark import Materialisation, Options, SparkEngine, open_session
 from tidelog.spark.data.fact_records import batches_of_atoms
 
-LENGTH = 6
+LENGTH = 4
 PROGRAM = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z). odd(X, Y, X + Y) :- path(X, Y), X < 3."
 BY_ROUNDS = Options(local_facts=0, closure_edges=0)
 

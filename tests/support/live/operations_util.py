@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from naive import Database, without_empty
 from tidelog import KnowledgeBase
+from tidelog.language.names import is_hidden
 from tidelog.language.syntax import Constant
 from tidelog.live.operations.algorithm import FullyDynamic
 from tidelog.live.operations.counting import Counting
@@ -42,9 +43,9 @@ def holding(algorithm: FullyDynamic) -> Propositions:
 
 
 def decoded(kb: KnowledgeBase, algorithm: FullyDynamic) -> Database:
-    """I, as the oracle holds it."""
+    """I, as the oracle holds it, without auxiliary facts."""
     decode = kb._knowledge.engine.store.terms.table.decode
-    rows = algorithm.facts.by_predicate().items()
+    rows = [(name, found) for name, found in algorithm.facts.by_predicate().items() if not is_hidden(name)]
     return without_empty({name: {tuple(Constant(decode(t)) for t in row) for row in found} for name, found in rows})
 
 

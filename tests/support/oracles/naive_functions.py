@@ -8,13 +8,16 @@ no numbers, IRIs no strings.
 
 from __future__ import annotations
 
+import json
 import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
-from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value, identity
+from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Record, Value, identity, literal_of
 
 Functions = Mapping[str, Callable[..., Value]]
 Number = int | float
@@ -79,7 +82,7 @@ def to_integer(value: Value) -> int:
         if not INTEGER.fullmatch(value):
             raise Failure(f"{value!r} does not read as an integer")
         return int(value)
-    return math.trunc(number(value))
+    return math.trunc(exact(value))
 
 
 def to_float(value: Value) -> float:
@@ -87,7 +90,13 @@ def to_float(value: Value) -> float:
         if not FLOAT.fullmatch(value):
             raise Failure(f"{value!r} does not read as a number")
         return float(value)
-    return float(number(value))
+    return float(exact(value))
+
+
+def exact(value: Value) -> Number | Fraction:
+    """A number; also a decimal or a large integer."""
+    meant = value.value if isinstance(value, Literal) else None
+    return Fraction(meant) if isinstance(meant, Decimal | int) else number(value)
 
 
 def to_string(value: Value) -> str:
@@ -104,12 +113,88 @@ def substring(value: Value, start: Value, count: Value) -> str:
     return text(value)[integer(start) : integer(start) + integer(count)]
 
 
+def split(value: Value, separator: Value, part: Value) -> str:
+    parts = text(value).split(text(separator))
+    if not 0 <= integer(part) < len(parts):
+        raise Failure(f"there is no part {part!r}")
+    return parts[integer(part)]
+
+
+def formatted(pattern: Value, *values: Value) -> str:
+    try:
+        return text(pattern).format(*map(to_string, values))
+    except (IndexError, KeyError) as error:
+        raise Failure(str(error)) from error
+
+
+def extract(value: Value, expression: Value) -> str:
+    """By Python's own expressions, which say the same where tests use them."""
+    found = re.search(text(expression), text(value))
+    if found is None:
+        raise Failure("no match")
+    return found[1] if found.re.groups else found[0]
+
+
+def json_part(document: Value, path: Value) -> Value:
+    """Paths of tests have names and numbers alone."""
+    found = json.loads(text(document))
+    for name, place in re.findall(r"\.(\w+)|\[(\d+)\]", text(path)):
+        try:
+            found = found[name if name else int(place)]
+        except (LookupError, TypeError) as error:
+            raise Failure(str(error)) from error
+    return json.dumps(found, separators=(",", ":")) if isinstance(found, list | dict) else checked(found)
+
+
+def has_value(function: Callable[..., Value], *arguments: Value) -> bool:
+    try:
+        checked(function(*arguments))
+    except (Failure, ArithmeticError, ValueError):
+        return False
+    return True
+
+
+TYPES = {str: "string", int: "integer", float: "float", bool: "boolean", IRI: "iri", Literal: "literal"}
+
+
+def round_to(value: Value, digits: Value) -> Number:
+    found = number(value)
+    if isinstance(found, int):
+        return round(found, min(0, integer(digits)))
+    exact, step = Fraction(repr(found)), Fraction(10) ** integer(digits)
+    return float(Fraction(round(exact * step)) / step)
+
+
+def shift(value: Value) -> int:
+    if not 0 <= integer(value) <= 63:
+        raise Failure(f"{value!r} is no number of bits to shift by")
+    return integer(value)
+
+
+def power(base: Number, exponent: Number) -> Number:
+    if type(base) is int and type(exponent) is int and exponent >= 0:
+        if abs(base) > 1 and exponent > 63:
+            raise Failure("integer overflow")
+        return base**exponent
+    if not math.isfinite(base) or not math.isfinite(exponent):
+        raise Failure("a power is of finite numbers")
+    return math.pow(base, exponent)
+
+
 BUILT_IN: Mapping[str, Callable[..., Value]] = {
     "+": lambda a, b: number(a) + number(b),
     "-": lambda a, b: number(a) - number(b),
     "*": lambda a, b: number(a) * number(b),
     "/": lambda a, b: number(a) / number(b),
     "%": lambda a, b: number(a) % number(b),
+    "div": lambda a, b: integer(a) // integer(b),
+    "mod": lambda a, b: number(a) % number(b),
+    "band": lambda a, b: integer(a) & integer(b),
+    "bor": lambda a, b: integer(a) | integer(b),
+    "bxor": lambda a, b: integer(a) ^ integer(b),
+    "shl": lambda a, b: integer(a) * 2 ** shift(b),
+    "shr": lambda a, b: integer(a) // 2 ** shift(b),
+    "**": lambda a, b: power(number(a), number(b)),
     "neg": lambda a: -number(a),
     "abs": lambda a: abs(number(a)),
     "min2": lambda a, b: chosen(a, b, 1),
@@ -125,6 +210,35 @@ BUILT_IN: Mapping[str, Callable[..., Value]] = {
     "upper": lambda a: text(a).upper(),
     "length": lambda a: len(text(a)),
     "substr": substring,
+    "contains": lambda a, b: text(b) in text(a),
+    "starts_with": lambda a, b: text(a)[: len(text(b))] == text(b),
+    "ends_with": lambda a, b: text(a)[max(0, len(a) - len(text(b))) :] == b,
+    "replace": lambda a, b, c: text(a).replace(text(b), text(c)),
+    "split": split,
+    "trim": lambda a: text(a).strip(),
+    "format": formatted,
+    "matches": lambda a, b: re.fullmatch(text(b), text(a)) is not None,
+    "extract": extract,
+    "json": json_part,
+    "has_json": lambda a, b: has_value(json_part, a, b),
+    "is_int": lambda a: has_value(to_integer, a),
+    "is_float": lambda a: has_value(to_float, a),
+    "type": lambda a: TYPES[type(a)],
+    "pow": lambda a, b: power(number(a), number(b)),
+    "log2": lambda a: math.log2(number(a)),
+    "log10": lambda a: math.log10(number(a)),
+    "sin": lambda a: math.sin(number(a)),
+    "cos": lambda a: math.cos(number(a)),
+    "tan": lambda a: math.tan(number(a)),
+    "asin": lambda a: math.asin(number(a)),
+    "acos": lambda a: math.acos(number(a)),
+    "atan": lambda a: math.atan(number(a)),
+    "atan2": lambda a, b: math.atan2(number(a), number(b)),
+    "degrees": lambda a: math.degrees(number(a)),
+    "radians": lambda a: math.radians(number(a)),
+    "trunc": lambda a: math.trunc(number(a)),
+    "round_to": round_to,
+    "sign": lambda a: 0 if number(a) == 0 else 1 if a > 0 else -1,
     "str": to_string,
     "int": to_integer,
     "float": to_float,
@@ -135,10 +249,49 @@ BUILT_IN: Mapping[str, Callable[..., Value]] = {
 KEEPING = frozenset({"neg", "abs", "min2", "max2"})
 
 
+LIFTED: Mapping[str, Callable[..., object]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "neg": operator.neg,
+    "abs": abs,
+}
+
+
+def lifted(function: Callable[..., object], arguments: Sequence[Value]) -> Value:
+    """What Python yields for the dates, durations, decimals and integers that literals stand for."""
+    if any(isinstance(argument, Record) for argument in arguments):
+        raise Failure("records have no order and no arithmetic")
+    plain = [argument.value if isinstance(argument, Literal) else number(argument) for argument in arguments]
+    if any(type(one) is date and type(two) is datetime for one in plain for two in plain):
+        raise Failure("a date and a moment")
+    try:
+        with localcontext(prec=60):
+            result = function(*plain)
+    except (TypeError, ArithmeticError, ValueError) as error:
+        raise Failure(str(error)) from error
+    if type(result) is int and not INTEGER_MIN <= result <= INTEGER_MAX:
+        return Literal(str(result), "http://www.w3.org/2001/XMLSchema#integer")
+    return checked(result if isinstance(result, int | float) else literal_of(result))
+
+
 def call(name: str, arguments: Sequence[Value], registered: Functions) -> Value:
     """The value of a function, built in or registered. Whatever a registered one raises fails the instance only; any
     value that a fact can hold is one that it can return.
     """
+    if name in ("min2", "max2") and any(isinstance(argument, Literal) for argument in arguments):
+        left, right = arguments
+        return right if compare("<" if name == "min2" else ">", right, left) else left
+    if name in ("[]", "make_record"):
+        return Record(*arguments)
+    if name == "record_field":
+        record, place, size = arguments
+        fields = record.fields if isinstance(record, Record) else ()
+        inside = isinstance(place, int) and len(fields) == size and 0 <= place < len(fields)
+        return fields[place] if inside else record
+    if name in LIFTED and any(isinstance(argument, Literal) for argument in arguments):
+        return lifted(LIFTED[name], arguments)
     if name in BUILT_IN:
         try:
             value = BUILT_IN[name](*arguments)
@@ -185,6 +338,8 @@ def kind(value: Value) -> str:
 def compare(comparison: str, left: Value, right: Value) -> bool:
     if comparison in ("=", "!="):
         return same(left, right) == (comparison == "=")
+    if isinstance(left, Literal) or isinstance(right, Literal):
+        return bool(lifted(ORDERS[comparison], (left, right)))
     if kind(left) != kind(right):
         raise Failure(f"{left!r} and {right!r} have no order")
     return ORDERS[comparison](left, right)
@@ -192,6 +347,11 @@ def compare(comparison: str, left: Value, right: Value) -> bool:
 
 def ordered(values: Sequence[Value]) -> list[Value]:
     """Values of one kind in ascending order; an integer before the float of the same value."""
+    if any(isinstance(value, Literal) for value in values):
+        for value in values:
+            compare("<", value, values[0])
+        plain = {str(value): value.value if isinstance(value, Literal) else value for value in values}
+        return sorted(values, key=lambda value: (plain[str(value)], str(value)))
     if len({kind(value) for value in values}) > 1:
         raise Failure("values of several kinds have no order")
     if any(value != value for value in values):
@@ -208,6 +368,11 @@ def float_sum(values: Sequence[Value]) -> float:
 
 
 def total(values: Sequence[Value]) -> Value:
+    if any(isinstance(value, Literal) for value in values):
+        result = values[0]
+        for value in values[1:]:
+            result = lifted(operator.add, (result, value))
+        return result
     numbers = [number(value) for value in values]
     if all(isinstance(value, int) for value in numbers):
         return checked(sum(numbers))
@@ -223,7 +388,48 @@ def median(values: Sequence[Value]) -> Value:
 def greatest(values: Sequence[Value]) -> Value:
     """The first of the equal greatest ones: of `1` and `1.0`, the integer."""
     in_order = ordered(values)
+    if isinstance(in_order[-1], Literal):
+        return in_order[-1]
     return next(value for value in in_order if value == in_order[-1])
+
+
+def deviation(values: Sequence[Value]) -> float:
+    """Of a sample."""
+    exact = [Fraction(number(value)) for value in values if math.isfinite(number(value))]
+    if len(exact) < max(2, len(values)):
+        raise Failure("no deviation")
+    mean = sum(exact) / len(exact)
+    try:
+        return math.sqrt(sum((value - mean) ** 2 for value in exact) / (len(exact) - 1))
+    except OverflowError as error:
+        raise Failure(str(error)) from error
+
+
+def quantile(values: Sequence[Value], share: Fraction) -> Value:
+    numbers = ordered([number(value) for value in values])
+    if not all(map(math.isfinite, numbers)):
+        raise Failure("no quantile")
+    below, rest = divmod(share * (len(numbers) - 1), 1)
+    if not rest:
+        return numbers[int(below)]
+    low, high = (Fraction(value) for value in numbers[int(below) : int(below) + 2])
+    return float((1 - rest) * low + rest * high)
+
+
+def listed(values: Sequence[Value]) -> str:
+    """As JSON text; IRIs and literals by their texts."""
+    if any(isinstance(value, float) and not math.isfinite(value) for value in values):
+        raise Failure("no list")
+    in_order: list[Value] = []
+    for value in values:
+        place = 0
+        while place < len(in_order) and not (
+            identity(in_order[place]) != identity(value) and better(value, in_order[place], rising=False)
+        ):
+            place += 1
+        in_order.insert(place, value)
+    plain = [value if isinstance(value, str | bool | int | float) else str(value) for value in in_order]
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
 
 
 AGGREGATES: Mapping[str, Callable[[Sequence[Value]], Value]] = {
@@ -233,6 +439,9 @@ AGGREGATES: Mapping[str, Callable[[Sequence[Value]], Value]] = {
     "max": greatest,
     "avg": lambda values: float_sum(values) / len(values),
     "median": median,
+    "stddev": deviation,
+    "list": listed,
+    "concat": lambda values: "".join(sorted(text(value) for value in values)),
     "any": lambda values: any(map(boolean, values)),
     "all": lambda values: all(map(boolean, values)),
 }
@@ -242,6 +451,8 @@ def aggregate(name: str, values: Sequence[Value], distinct: bool) -> Value:
     """The aggregate of one group, which has at least one row; `distinct` drops repeated constants."""
     if distinct:
         values = list({identity(value): value for value in values}.values())
+    if name.startswith("quantile "):
+        return quantile(values, Fraction(name.split()[1]))
     return AGGREGATES[name](values)
 
 

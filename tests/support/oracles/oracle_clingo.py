@@ -18,6 +18,7 @@ from itertools import product
 import clingo
 
 from naive import Database, is_aggregate, without_empty
+from tidelog.language.names import is_hidden
 from tidelog.language.syntax import (
     Aggregate,
     Atom,
@@ -49,7 +50,7 @@ def materialise(rules: Iterable[Rule], facts: Database) -> Database:
             for symbol in model.symbols(atoms=True):
                 if symbol.name in original:
                     found[original[symbol.name]].add(tuple(map(_constant, symbol.arguments)))
-    return without_empty(found)
+    return without_empty({name: rows for name, rows in found.items() if not is_hidden(name)})
 
 
 def _constant(symbol: clingo.Symbol) -> Constant:

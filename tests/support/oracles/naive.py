@@ -11,23 +11,31 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial, reduce
 from typing import Any
 
 from naive_functions import Failure, Functions, aggregate, better, call, compare, witness
+from naive_written import Written, is_special
 from tidelog.errors import StratificationError, UnknownRuleError, UnsafeRuleError
 from tidelog.language.syntax import (
+    CONSTRAINT,
+    WARNING,
     Aggregate,
     Atom,
     BodyItem,
     Call,
     Comparison,
     Constant,
+    Disjunction,
     Expression,
     Negation,
     Query,
     Rule,
     Term,
     Variable,
+    joined_by,
+    nodes,
+    rebuilt,
     variables,
 )
 from tidelog.values import Value
@@ -166,8 +174,14 @@ class Body:
         return Variable(name)
 
 
-def matches(items: Iterable[BodyItem], facts: Database, functions: Functions) -> Iterator[Assignment | None]:
-    """Every match of a body once, and None for every one that fails by error."""
+def matches(
+    items: Iterable[BodyItem], facts: Database, functions: Functions, head: Sequence[Term] = ()
+) -> Iterator[Assignment | None]:
+    """Every match of a body once, and None for every one that fails by error (but for bodies as they are written)."""
+    items = list(items)
+    if any(map(is_special, items)):
+        yield from Written(lambda name: facts.get(name, ()), evaluate, functions).matches(head, items, {})
+        return
     body = Body.of(items)
     assignments: list[Assignment] = [{}]
     for atom in body.atoms:
@@ -239,7 +253,7 @@ def derivations(rule: Rule, facts: Database, functions: Functions = NO_FUNCTIONS
     if is_aggregate(rule):
         yield from _groups(rule, facts, functions)
         return
-    for assignment in matches(rule.body, facts, functions):
+    for assignment in matches(rule.body, facts, functions, rule.head.arguments):
         head = _head(rule, assignment, functions)
         if assignment is None or head is None:
             yield None
@@ -252,7 +266,7 @@ def heads(rule: Rule, facts: Database, functions: Functions = NO_FUNCTIONS) -> I
     if is_aggregate(rule):
         yield from (found and found.head for found in _groups(rule, facts, functions))
         return
-    for assignment in matches(rule.body, facts, functions):
+    for assignment in matches(rule.body, facts, functions, rule.head.arguments):
         yield _head(rule, assignment, functions)
 
 
@@ -267,6 +281,47 @@ def is_aggregate(rule: Rule) -> bool:
     return any(isinstance(argument, Aggregate) for argument in rule.head.arguments)
 
 
+def as_written(rules: Iterable[Rule]) -> list[Rule]:
+    """The rules as they are written, one for each head, with equations for the aggregates with bodies in the head."""
+    found = []
+    for rule in dict.fromkeys(rule.written for rule in rules):
+        for head in (rule.head, *rule.also):
+            named: list[Comparison] = []
+
+            def name(node: Any, named: list[Comparison] = named) -> Variable | None:
+                if not (isinstance(node, Aggregate) and node.body is not None):
+                    return None
+                named.append(Comparison("=", Variable(f"value of aggregate {len(named)}"), node))  # type: ignore
+                return named[-1].left  # type: ignore[return-value]
+
+            plain_head = rebuilt(head, name)
+            found.append(replace(rule, head=plain_head, also=(), body=(*rule.body, *named)))
+    return found
+
+
+def with_replacement(rules: Sequence[Rule], facts: Database) -> list[Rule]:
+    """Rules with an equality, if there is one, as rules: symmetric, transitive, and a rule for each place of each
+    predicate that it applies to, in which it replaces a constant by an equal one.
+    """
+    found = [rule for rule in rules if rule.is_equality]
+    plain = [rule for rule in rules if not rule.is_equality]
+    if not found:
+        return plain
+    same, *listed = (atom.predicate for atom in found[0].body)
+    arities = {name: len(row) for name, rows in facts.items() for row in rows}
+    arities |= {atom.predicate: atom.arity for rule in plain for atom in nodes(rule) if isinstance(atom, Atom)}
+    x, y, z = map(Variable, "XYZ")
+    pairs = [Rule(Atom(same, (x, y)), (Atom(same, (y, x)),))]
+    pairs += [Rule(Atom(same, (x, z)), (Atom(same, (x, y)), Atom(same, (y, z))))]
+    for name in listed or arities:
+        if name != same and name not in (CONSTRAINT, WARNING):
+            row = [Variable(f"V{place}") for place in range(arities.get(name, 0))]
+            for place, old in enumerate(row):
+                changed = (*row[:place], x, *row[place + 1 :])
+                pairs.append(Rule(Atom(name, changed), (Atom(name, tuple(row)), Atom(same, (old, x)))))
+    return [*plain, *pairs]
+
+
 def premises(body: Iterable[BodyItem], assignment: Assignment, functions: Functions) -> frozenset[Fact]:
     return frozenset(ground(item, assignment, functions) for item in body if isinstance(item, Atom))
 
@@ -275,7 +330,7 @@ def _groups(rule: Rule, facts: Database, functions: Functions) -> Iterator[Deriv
     """Each match is a row: the value of each argument of the head, before aggregation. Equal group terms, one group."""
     rows: defaultdict[Row, list[Row]] = defaultdict(list)
     support: defaultdict[Row, set[Fact]] = defaultdict(set)
-    for assignment in matches(rule.body, facts, functions):
+    for assignment in matches(rule.body, facts, functions, rule.head.arguments):
         try:
             if assignment is None:
                 raise Failure
@@ -290,7 +345,9 @@ def _groups(rule: Rule, facts: Database, functions: Functions) -> Iterator[Deriv
         support[group] |= premises(rule.body, assignment, functions)
     for group, members in rows.items():
         try:
-            head = tuple(_column(term, column) for term, *column in zip(rule.head.arguments, *members, strict=True))
+            head = tuple(
+                _column(term, column, functions) for term, *column in zip(rule.head.arguments, *members, strict=True)
+            )
         except Failure:
             yield None
         else:
@@ -305,16 +362,24 @@ def _cell(term: Term, assignment: Assignment, functions: Functions) -> Any:
     return value if term.witness is None else (value, evaluate(term.witness, assignment, functions))
 
 
-def _column(term: Term, cells: Sequence[Any]) -> Constant:
+def _column(term: Term, cells: Sequence[Any], functions: Functions) -> Constant:
     if not isinstance(term, Aggregate):
         return cells[0]
+    lattice = joined_by(term.function)
+    if lattice is not None:
+        return reduce(partial(_join, lattice, functions), cells)
     if term.witness is None:
         return Constant(aggregate(term.function, [cell.value for cell in cells], term.distinct))
     values, beside = zip(*cells, strict=True)
     return Constant(witness(term.function, [cell.value for cell in values], [cell.value for cell in beside]))
 
 
-# Best values: `min` and `max` within a recursion
+def _join(lattice: str, functions: Functions, one: Constant, other: Constant) -> Constant:
+    """The join of two values by a lattice of the user's own."""
+    return one if one == other else Constant(call(lattice, [one.value, other.value], functions))
+
+
+# Best values: `min` and `max` within a recursion, and joins by lattices
 
 
 @dataclass(frozen=True)
@@ -332,15 +397,19 @@ class Kept:
             return False
         return better(row[self.witness].value, other[self.witness].value, rising=False)
 
-    def best(self, rows: Iterable[Row]) -> set[Row]:
-        """The best row of each group."""
+    def best(self, rows: Iterable[Row], functions: Functions) -> set[Row]:
+        """The best row of each group, or its rows joined to one."""
         found: dict[Row, Row] = {}
+        lattice = joined_by(self.function)
         for row in rows:
             value = row[self.column].value
             if value != value or (self.function in ("any", "all") and not isinstance(value, bool)):
                 continue
             group = tuple(cell for column, cell in enumerate(row) if column not in (self.column, self.witness))
-            if group not in found or self.better(row, found[group]):
+            if lattice is not None and group in found:
+                value = _join(lattice, functions, found[group][self.column], row[self.column])
+                found[group] = (*row[: self.column], value, *row[self.column + 1 :])
+            elif group not in found or self.better(row, found[group]):
                 found[group] = row
         return set(found.values())
 
@@ -374,7 +443,9 @@ def kept_values(rules: Iterable[Rule]) -> dict[str, Kept]:
 def _has_best(rule: Rule) -> bool:
     """Whether a rule has aggregates, all of which choose among values."""
     functions = {term.function for term in rule.head.arguments if isinstance(term, Aggregate)}
-    return bool(functions) and functions <= {"min", "max", "any", "all"}
+    return bool(functions) and all(
+        name in {"min", "max", "any", "all"} or joined_by(name) is not None for name in functions
+    )
 
 
 def _kept(rule: Rule) -> Kept:
@@ -427,11 +498,20 @@ def strata(rules: Iterable[Rule], kept: Collection[str] = ()) -> list[list[Rule]
 
 def _uses(rule: Rule) -> Iterator[tuple[str, bool]]:
     """The predicates of a body, and whether they must be complete before the rule can be evaluated."""
-    for item in rule.body:
+    yield from _read_by(rule.body, is_aggregate(rule))
+
+
+def _read_by(items: Iterable[Any], strict: bool) -> Iterator[tuple[str, bool]]:
+    for item in items:
         if isinstance(item, Atom):
-            yield item.predicate, is_aggregate(rule)
+            yield item.predicate, strict
         elif isinstance(item, Negation):
             yield item.atom.predicate, True
+        elif isinstance(item, Disjunction):
+            yield from (use for alternative in item.alternatives for use in _read_by(alternative, strict))
+        for node in () if isinstance(item, Disjunction) else nodes(item):
+            if isinstance(node, Aggregate):
+                yield from _read_by(node.body or (), True)
 
 
 def materialise(
@@ -441,7 +521,7 @@ def materialise(
 ) -> Database:
     """I: the facts and all that the rules derive from them. Every rule, over and over, until nothing is new."""
     result = database(facts)
-    offers, kept = resolved(rules)
+    offers, kept = resolved(with_replacement(as_written(rules), result))
     for layer in strata(offers, kept):
         if kept.keys() & {rule.head.predicate for rule in layer}:
             result = _settled(layer, result, kept, functions)
@@ -456,10 +536,12 @@ def _settled(rules: list[Rule], given: Database, kept: Mapping[str, Kept], funct
     nothing changes.
     """
     own = kept.keys() & {rule.head.predicate for rule in rules}
-    present: Database = {name: kept[name].best(rows) if name in own else rows for name, rows in given.items()}
+    present: Database = {
+        name: kept[name].best(rows, functions) if name in own else rows for name, rows in given.items()
+    }
     while True:
         offered = union(given, _consequences(rules, present, functions))
-        following = {name: kept[name].best(rows) if name in own else rows for name, rows in offered.items()}
+        following = {name: kept[name].best(rows, functions) if name in own else rows for name, rows in offered.items()}
         following = union(following, {name: rows for name, rows in present.items() if name not in own})
         if following == without_empty(present):
             return following

@@ -38,9 +38,9 @@ class Onlooker:
         where = f"in state {moment.state}"
         _same(materialisation(kb), expected, f"what holds {where}")
         _same(explicit(kb), without_empty(state.explicit), f"what is explicit {where}")
-        rules = [normal(rule) for rule in parse_rules("\n".join(map(str, kb.rules)), {})]
+        rules = [normal(rule.written) for rule in parse_rules("\n".join(map(str, kb.rules)), {}) if rule.part == 0]
         assert len(rules) == len(set(rules)), f"a rule twice {where}"
-        assert set(rules) == set(map(normal, state.rules)), f"the rules {where}"
+        assert set(rules) == {normal(rule.written) for rule in state.rules}, f"the rules {where}"
         assert len(kb) == sum(map(len, expected.values())), f"len {where}"
         if moment.changes is not None:
             since = self._before if moment.since is None else moment.since
