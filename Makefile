@@ -54,11 +54,12 @@ test-plain: $(READY)
 
 # Every test that obeys TIDELOG_SOAK goes on for its share of the time, one after the other, on kernels that check each
 # access to memory. What fails says how to see it again; after a crash, the last line of soak.log names the seed. In the
-# end it says how many cases were done.
+# end it says how many cases were done. The tests with Hypothesis have other input as well.
 SOAKED = $(shell grep -lr --include='test_*.py' '^from soaking' tests)
+SEARCHED = $(shell grep -lr --include='test_*.py' '^from hypothesis' tests)
 soak: $(READY)
 	@rm -f soak.log
-	TIDELOG_CHECKED=1 TIDELOG_SOAK=$$(( $(SECONDS) / $(words $(SOAKED)) )) $(BIN)/python -m pytest $(SOAKED)
+	TIDELOG_CHECKED=1 TIDELOG_SOAK=$$(( $(SECONDS) / $(words $(SOAKED)) )) $(BIN)/python -m pytest $(sort $(SOAKED) $(SEARCHED))
 	@grep 'done$$' soak.log
 
 # The libraries of kernels are made in build/kernels; what is left of an earlier wheel in build/lib would get into this

@@ -16,7 +16,7 @@ from PIL import Image
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(ROOT / "tests/support"), str(ROOT / "src")]
+sys.path[:0] = [str(ROOT / "tests/support/server"), str(ROOT / "tests/support"), str(ROOT / "src")]
 
 from page_util import Keys, Page, Served, started_browser  # noqa: E402
 
