@@ -98,5 +98,5 @@ def test_the_python_api_is_documented() -> None:
     from tidelog import KnowledgeBase
 
     text = (DOCS / "reference" / "python.md").read_text(encoding="utf-8")
-    public = [name for name in vars(KnowledgeBase) if not name.startswith("_")]
+    public = [name for name in dir(KnowledgeBase) if not name.startswith("_")]
     assert [name for name in public if not re.search(rf"\b{name}\b", text)] == []

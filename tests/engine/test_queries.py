@@ -26,7 +26,7 @@ def test_some_answers_are_different_and_true(query: str, pairs: list[tuple[int, 
     kb = KnowledgeBase(PROGRAM)
     kb.update(add={"edge": pairs})
     every = set(kb.query(query).rows())
-    _, some = kb._knowledge.query_at(query, {}, most)
+    _, some = kb._knowledge.questions.query_at(query, {}, most)
     assert len(set(some.rows())) == len(some) == min(most, len(every))
     assert set(some.rows()) <= every
 
@@ -44,6 +44,6 @@ def test_the_search_ends_with_the_last_answer_that_is_wanted() -> None:
     kb = KnowledgeBase("n(X) :- m(X).")
     kb.update(add={"m": [(number,) for number in range(300)]})
     machine = kb._knowledge.engine.store.machine
-    _, some = kb._knowledge.query_at("n(A), n(B), n(C)", {}, 100)
+    _, some = kb._knowledge.questions.query_at("n(A), n(B), n(C)", {}, 100)
     assert len(some) == 100
     assert machine[M.ROWS_WRITTEN] < 200

@@ -75,7 +75,7 @@ def facts(draw: st.DrawFn) -> dict[str, set[tuple[int, ...]]]:
 def is_explained_from_bases(rules: str) -> bool:
     kb = KnowledgeBase(rules)
     kb.update(add={"p": [(0, 1)]})
-    return kb._knowledge.explainer()._backwards.large_closure("p") is not None
+    return kb._knowledge.proving.explainer()._backwards.large_closure("p") is not None
 
 
 @given(twins(), facts())

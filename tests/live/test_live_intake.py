@@ -24,8 +24,8 @@ from tidelog import ArityError, KnowledgeBase
 from tidelog.engine.engine import Engine
 from tidelog.engine.transaction.transaction import Transaction
 from tidelog.live.backlog import Batch, Part, Submission
+from tidelog.live.incoming import Incoming
 from tidelog.live.intake import Intake, Window
-from tidelog.live.knowledge import Knowledge
 from tidelog.live.worker import Worker
 from tidelog.machine import growth
 from tidelog.store.relation import Relation
@@ -189,9 +189,9 @@ def test_small_updates_are_read_while_a_large_one_is(monkeypatch: pytest.MonkeyP
 
 def test_small_updates_are_read_between_two_predicates_of_a_larger_one(monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[object] = []
-    encode_rows, read = Knowledge._encode_rows, Intake.read
+    encode_rows, read = Incoming._encode_rows, Intake.read
 
-    def note_rows(self: Knowledge, name: str, rows: Any) -> Any:
+    def note_rows(self: Incoming, name: str, rows: Any) -> Any:
         events.append(name)
         return encode_rows(self, name, rows)
 
@@ -200,7 +200,7 @@ def test_small_updates_are_read_between_two_predicates_of_a_larger_one(monkeypat
         events.append(submission.number)
         return part
 
-    monkeypatch.setattr(Knowledge, "_encode_rows", note_rows)
+    monkeypatch.setattr(Incoming, "_encode_rows", note_rows)
     monkeypatch.setattr(Intake, "read", note_read)
     live = KnowledgeBase(PATHS).live()
     live.submit(add={**chain(3), "other": [(1,)]})

@@ -56,7 +56,7 @@ def fingerprint(kb: KnowledgeBase) -> dict[str, Any]:
         "next rule": engine.graph.next_number,
         "prefixes": dict(kb.prefixes),
         "arities": dict(kb._catalogue.arities),
-        "errors": kb._knowledge.errors,
+        "errors": kb._knowledge.failures.seen,
         "keys": dict(kb._catalogue.rule_numbers),
     }
 

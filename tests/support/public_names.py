@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+from collections import ChainMap
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -39,10 +40,11 @@ def _things(name: str, members: str) -> Iterator[tuple[str, Any]]:
 
 
 def with_members(name: str, thing: Any) -> Iterator[tuple[str, Any]]:
-    """A name, and the public methods and properties of a class."""
+    """A name, and the public methods and properties of a class, those of our own classes above it, too."""
     yield name, thing
     if inspect.isclass(thing):
-        for member, found in vars(thing).items():
+        ours = (vars(kind) for kind in thing.__mro__ if kind.__module__.startswith("tidelog"))
+        for member, found in ChainMap(*map(dict, ours)).items():
             if not member.startswith("_") and isinstance(found, property | classmethod | staticmethod | FUNCTION):
                 yield f"{name}.{member}", getattr(found, "__func__", found)
 

@@ -60,10 +60,10 @@ def refresh(knowledge: Knowledge) -> Change:
     if followed is None:
         raise StorageError("only a knowledge base that was opened with read_only=True can be refreshed")
     news = followed.news()
-    limits, on_error, before = knowledge.engine.limits, knowledge.on_error, knowledge.catalogue.prefixes
+    limits, on_error, before = knowledge.engine.limits, knowledge.failures.on_error, knowledge.catalogue.prefixes
     with knowledge.terms_if_it_succeeds():
         knowledge.engine.reclaim_terms()
-        knowledge.engine.limits, knowledge.on_error = Limits(), "count"  # The writer has kept to its own.
+        knowledge.engine.limits, knowledge.failures.on_error = Limits(), "count"  # The writer has kept to its own.
         try:
             change = _apply(knowledge, _difference(knowledge, followed, news))
         except BaseException as problem:
@@ -72,7 +72,7 @@ def refresh(knowledge: Knowledge) -> Change:
                 raise StorageError(f"what {followed.folder} holds now cannot be taken in: {problem}") from problem
             raise
         finally:
-            knowledge.engine.limits, knowledge.on_error = limits, on_error
+            knowledge.engine.limits, knowledge.failures.on_error = limits, on_error
     followed.took(news)
     return change
 

@@ -49,14 +49,14 @@ def image_of(knowledge: Knowledge) -> Image:
         "modules": knowledge.modules,
         "max_facts": limits.max_facts,
         "timeout": limits.timeout,
-        "on_error": knowledge.on_error,
+        "on_error": knowledge.failures.on_error,
     }
     return image_of_engine(
         knowledge.engine,
         options,
         catalogue.prefixes,
         catalogue.arities,
-        int(knowledge.errors),
+        int(knowledge.failures.seen),
         knowledge.commit_info,
         catalogue.declared,
     )
@@ -111,17 +111,17 @@ class SavedFolder:
             check_arities(image.declared.values(), arities, image.prefixes)
             check_declarations(image.declared.values(), {}, image.prefixes)
         knowledge.catalogue.restore(image.prefixes, arities, engine.graph.rules, image.declared)
-        knowledge.errors = Failures(min(image.errors, MOST_COUNTED))
+        knowledge.failures.seen = Failures(min(image.errors, MOST_COUNTED))
         knowledge.commit_info = image.commit
         # The updates of the journal kept within their limits once, so none hold now; nor is any refused for failures.
         limits, engine.limits = engine.limits, Limits()
-        on_error, knowledge.on_error = knowledge.on_error, "count"
+        on_error, knowledge.failures.on_error = knowledge.failures.on_error, "count"
         for number, payload in enumerate(self.payloads, start=1):
             self._replay(knowledge, payload, f"update {number} of the journal in {self.folder}", on_replay)
-        engine.limits, knowledge.on_error = limits, on_error
+        engine.limits, knowledge.failures.on_error = limits, on_error
         with self.fitting():
-            knowledge.resume_time(engine.store.named())
-            knowledge.time()
+            knowledge.timing.resume(engine.store.named())
+            knowledge.timing.now()
 
     def _replay(self, knowledge: Knowledge, payload: bytes, place: str, on_replay: OnReplay | None) -> None:
         """Apply an update of the journal again."""

@@ -24,7 +24,8 @@ from tidelog.facts.results import Answers, Change
 from tidelog.language.syntax import Query
 from tidelog.live.fully_dynamic import Live, check_priority, given_update
 from tidelog.live.inbox import Inbox
-from tidelog.live.knowledge import GivenFacts, Knowledge
+from tidelog.live.incoming import GivenFacts
+from tidelog.live.knowledge import Knowledge
 from tidelog.live.subscriptions import AnswerChange, Subscription
 
 Found = TypeVar("Found")
@@ -213,7 +214,7 @@ class AsyncLive:
 
     async def query(self, text: str | Query, /, **values: object) -> Answers:
         """The answers of a query, as `kb.query` gives them."""
-        return await self._in_thread(partial(self._knowledge.query, text, values))
+        return await self._in_thread(partial(self._knowledge.questions.query, text, values))
 
     def changes(self, query: str | Query, /, **values: object) -> Changes:
         """The answers of a query, and then what comes and what goes, as messages to iterate over.

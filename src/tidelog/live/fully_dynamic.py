@@ -25,8 +25,9 @@ from tidelog.facts.arguments import Time, checked_facts
 from tidelog.facts.questions import warn_of_unknown
 from tidelog.facts.results import Answers, Change, FactSet
 from tidelog.language.syntax import Atom, Query
+from tidelog.live.incoming import GivenFacts
 from tidelog.live.intake import Intake
-from tidelog.live.knowledge import GivenFacts, Knowledge
+from tidelog.live.knowledge import Knowledge
 from tidelog.live.subscriptions import OnChange, Subscription
 from tidelog.live.update_sources import UpdateMapping
 from tidelog.live.worker import Worker
@@ -278,7 +279,7 @@ class Snapshot:
             self._facts[name] = FactSet(terms, Rows.of(cells))
         catalogue = knowledge.catalogue
         self._catalogue = Catalogue(catalogue.prefixes, catalogue.arities, declared=catalogue.declared)
-        self._on_error = knowledge.on_error
+        self._on_error = knowledge.failures.on_error
         self._functions = {name: unguarded(function) for name, function in knowledge.functions.items()}
         self._updates = updates
         self._copying = ThreadLock()
@@ -322,10 +323,10 @@ class Snapshot:
         """The answers of a query, with the values of its parameters. The first one copies the facts into a knowledge
         base of their own.
         """
-        return self._copy().query(text, values)
+        return self._copy().questions.query(text, values)
 
     def __contains__(self, fact: object) -> bool:
-        return isinstance(fact, str | tuple | Atom) and self._copy().holds(fact)
+        return isinstance(fact, str | tuple | Atom) and self._copy().questions.holds(fact)
 
     def __len__(self) -> int:
         return sum(map(len, self._facts.values()))

@@ -166,7 +166,7 @@ class Intake:
         submission = self.incoming[0]
         if submission.number in self._passed_by:
             self._passed_by.remove(submission.number)
-        elif submission.is_apart or self._knowledge.keeper is not None:
+        elif submission.is_apart or self._knowledge.timing.keeper is not None:
             self.waiting.append(submission)
         else:
             if not self.waiting:
@@ -273,9 +273,9 @@ class Intake:
 
     def read(self, submission: Submission, arities: dict[str, int]) -> Part:
         """Encode the facts of a submission. While that takes long, those that come after it are read as well."""
-        encode, update = self._knowledge.encode, submission.update
+        encode, update = self._knowledge.incoming.encode, submission.update
         pause = self._between_blocks if submission is self.incoming[0] else no_pause
-        with self._knowledge.reading(submission.predicates, pause):
+        with self._knowledge.incoming.reading(submission.predicates, pause):
             delete = encode(update.get("delete") or {}, arities)
             add = encode(update.get("add") or {}, arities)
             return Part(submission.number, delete, add, submission.priority, submission.client)

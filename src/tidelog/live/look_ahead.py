@@ -85,7 +85,7 @@ class LookAhead:
 
     def _with_expiring(self, update: UpdateMapping, facts: Request) -> EncodedFacts:
         """What an update will delete, and what will have expired when it comes."""
-        keeper = self._knowledge.keeper
+        keeper = self._knowledge.timing.keeper
         if keeper is None or facts is NOT_READ:
             return facts.delete
         try:
@@ -129,7 +129,7 @@ class LookAhead:
         for name, rows in facts.items():
             if not hasattr(rows, "__len__"):
                 raise TypeError(f"the rows of `{name}` can be read only once")
-        return self._knowledge.encode(facts, dict(self._knowledge.catalogue.arities))
+        return self._knowledge.incoming.encode(facts, dict(self._knowledge.catalogue.arities))
 
 
 def _may_declare(update: object) -> bool:

@@ -20,8 +20,10 @@ from tidelog.engine.update.deltas import MOST_KEPT, ExplicitChange, Request
 from tidelog.engine.update.rows import Rows
 from tidelog.errors import TidelogError
 from tidelog.facts.encoding import encode_rows
+from tidelog.facts.questions import fact_of
 from tidelog.facts.results import Change, FactSet
 from tidelog.language import parse_atom, render
+from tidelog.language.parameters import NO_VALUES
 from tidelog.language.syntax import Atom, Constant, Rule, Variable
 from tidelog.store.relation_parts import Cells
 
@@ -93,7 +95,7 @@ class Origin:
             before = knowledge.catalogue.prefixes
             knowledge.catalogue.prefixes = self._prefixes
             try:
-                return self._explain(knowledge, change, knowledge.fact(fact))
+                return self._explain(knowledge, change, fact_of(fact, NO_VALUES, knowledge.catalogue))
             finally:
                 knowledge.catalogue.prefixes = before
 
@@ -124,13 +126,13 @@ class Origin:
     def _in_state(self, knowledge: Knowledge, after: bool, ask: Callable[[Explainer], Found]) -> Found:
         """What an explainer finds in the state after the update, or before it."""
         if after is self._made:
-            return ask(knowledge.explainer())
+            return ask(knowledge.proving.explainer())
 
         def look(_: object) -> Found:
             with knowledge.engine.store.borrowed():
-                return ask(knowledge.new_explainer())
+                return ask(knowledge.proving.new_explainer())
 
-        return knowledge.tried(self._to_the_other_state(knowledge), look)
+        return knowledge.trials.look(self._to_the_other_state(knowledge), look)
 
     def _to_the_other_state(self, knowledge: Knowledge) -> Request:
         """The update that leads from where the knowledge base is to the other state."""

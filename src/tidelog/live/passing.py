@@ -137,7 +137,7 @@ class Passing:
     def _passes(self, part: Part, passed: Passed) -> bool:
         """Commit an update beside the one in work, if they have nothing to do with each other."""
         engine = self._knowledge.engine
-        if self._knowledge.keeper is not None:
+        if self._knowledge.timing.keeper is not None:
             return False  # Something may expire with it.
         if not self._lets(part, passed) or not engine.may_overtake(part.predicates):
             return False
@@ -184,7 +184,7 @@ class Passing:
     def _joins(self, work: Batch, part: Part) -> bool:
         """Take an update into the one in work, if that has not come to what it touches."""
         engine = self._knowledge.engine
-        if self._knowledge.keeper is not None:
+        if self._knowledge.timing.keeper is not None:
             return False  # Something may expire with it.
         if not self._is_no_trouble(part, work) or not self._lets(part, self._passed):
             return False

@@ -203,11 +203,11 @@ class Subscriptions:
         with knowledge.lock.working(), knowledge.terms_if_it_succeeds():
             self.let_go()
             knowledge.engine.reclaim_terms()
-            query = knowledge.asked_query(asked, values)
+            query = knowledge.questions.asked_query(asked, values)
             refuse_special(query, "a query that is followed cannot have")
             refuse_copies(query, knowledge.engine.graph.equality)
             names, cells, errors = run_query(knowledge.engine, query)
-            knowledge.note_errors(errors)
+            knowledge.failures.note(errors)
             text = ", ".join(render(item, knowledge.catalogue.prefixes) for item in query.body)
             subscription = Subscription(self, text, tuple(names), on_change, on_error)
             watched = knowledge.engine.watches.watch(query, answer_variables(query))

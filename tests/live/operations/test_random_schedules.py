@@ -37,7 +37,7 @@ def test_rules_of_all_kinds(maintenance: str) -> None:
         case, stream = soak(seed, FEATURES, length=8)
         dice = random.Random(seed)
         kb = knowledge_base(case.state, maintenance)
-        encode = kb._knowledge.encode
+        encode = kb._knowledge.incoming.encode
         with kb._lock.working():
             algorithm, state = algorithm_of(kb, maintenance), case.state
             assert decoded(kb, algorithm) == without_empty(state.materialise())

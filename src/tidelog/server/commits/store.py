@@ -103,14 +103,14 @@ class ServedStore:
                 return look()
             update = knowledge.catalogue.check(way.add_rules, way.remove_rules, knowledge.functions.keys())
             arities = dict(update.arities)
-            delete, add = knowledge.encode(way.delete, arities), knowledge.encode(way.add, arities)
+            delete, add = knowledge.incoming.encode(way.delete, arities), knowledge.incoming.encode(way.add, arities)
             request = Request(delete, add, tuple(update.removed), tuple(update.added.values()))
 
             def looked(_: object) -> Found:
                 with knowledge.engine.store.borrowed():
                     return look()
 
-            return knowledge.tried(request, looked)
+            return knowledge.trials.look(request, looked)
 
     def close(self) -> None:
         self.kb.close()

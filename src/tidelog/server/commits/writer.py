@@ -289,7 +289,7 @@ class Writer:
             for (name, _), (wanted, row) in last.items():
                 sides[wanted].setdefault(name, []).append(row)
             arities = dict(update.arities)
-            delete, add = (self._knowledge.encode(sides[wanted], arities) for wanted in (False, True))
+            delete, add = (self._knowledge.incoming.encode(sides[wanted], arities) for wanted in (False, True))
             check_arities_of((delete, add), arities)
         except (TidelogError, TypeError):
             return None
@@ -303,8 +303,8 @@ class Writer:
         for number, job in enumerate(jobs):
             arities = dict(update.arities)
             try:
-                delete = self._knowledge.encode(job.update.get("delete") or {}, arities)
-                add = self._knowledge.encode(job.update.get("add") or {}, arities)
+                delete = self._knowledge.incoming.encode(job.update.get("delete") or {}, arities)
+                add = self._knowledge.incoming.encode(job.update.get("add") or {}, arities)
                 check_arities_of((delete, add), arities)
             except TidelogError as problem:
                 self._refuse(job, problem)

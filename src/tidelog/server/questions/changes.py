@@ -65,7 +65,7 @@ class Changes:
         wanted = {rule_key(rule) for rule in program.rules}
         gone = [rule for rule in present.values() if rule_key(rule) not in wanted]
         # In full names: the text to add may declare prefixes that these rules do not know.
-        lasting = [each for each in self._knowledge.expiries() if each not in program.expiries]
+        lasting = [each for each in self._knowledge.timing.expiries() if each not in program.expiries]
         removed = "\n".join(dict.fromkeys(render(each, {}) for each in (*gone, *lasting)))
         return {**update, "add_rules": text, "remove_rules": removed}
 
@@ -146,12 +146,12 @@ class Changes:
 
     def _prove(self, fact: Atom) -> Any:
         cells = self._cells(fact)
-        (proof,) = self._knowledge.new_explainer().proofs(fact.predicate, cells, 1)
+        (proof,) = self._knowledge.proving.new_explainer().proofs(fact.predicate, cells, 1)
         return proof
 
     def _why_not(self, fact: Atom) -> str:
         arities = self._knowledge.catalogue.arities
-        return self._knowledge.new_explainer().why_not(fact, self._cells(fact), arities)
+        return self._knowledge.proving.new_explainer().why_not(fact, self._cells(fact), arities)
 
     def _cells(self, fact: Atom) -> Any:
         return self._knowledge.engine.store.terms.encode_values(fact.row) if fact.row else np.empty(0, np.int32)

@@ -78,7 +78,7 @@ class Queries:
         if asked.cursor is not None:
             raise problems.bad_request('a cursor is for pages of all answers: ask for them with "whole": true')
         with warnings_collected() as warnings:
-            version, answers = self._knowledge.query_at(asked.query, values, limit + 1, waits)
+            version, answers = self._knowledge.questions.query_at(asked.query, values, limit + 1, waits)
         encoded, count = answers._encoded(), len(answers)
         rows, total = Encoded(encoded.cells[:limit], encoded.terms), count if count <= limit else None
         number, errors = self._store.number(version), int(answers.errors)
@@ -101,7 +101,7 @@ class Queries:
             kept = self._pages.find(name)
         else:
             with warnings_collected() as warnings:
-                version, answers = self._knowledge.query_at(asked.query, values)
+                version, answers = self._knowledge.questions.query_at(asked.query, values)
             kept = Kept(self._store.number(version), answers, question)
         if kept is None:
             raise problems.gone("these answers are not kept any more; ask again from the first page on")
@@ -119,7 +119,7 @@ class Queries:
         self._reading.check_query(caller, text)
         most = self._store.settings.limits.max_answers
         with warnings_collected():
-            _, answers = self._knowledge.query_at(text, values, most + 1)
+            _, answers = self._knowledge.questions.query_at(text, values, most + 1)
         check_size(answers, most)
         return values
 

@@ -117,7 +117,7 @@ class Topics:
                 topic.subscription.close()
 
     def _ask(self, topic: Topic) -> Answers:
-        return self._knowledge.query(topic.query, topic.values)
+        return self._knowledge.questions.query(topic.query, topic.values)
 
     def _snapshot(self, answers: Answers, kind: str = "snapshot", reason: str = "") -> News:
         return News(self._store.number(), kind, answers.variables, answers, reason=reason)
@@ -150,7 +150,7 @@ class Topics:
             return None
 
         def look() -> list[Row]:
-            query = knowledge.asked_query(topic.query, topic.values)
+            query = knowledge.questions.asked_query(topic.query, topic.values)
             _, cells, _ = run_query(knowledge.engine, query)
             return list(Encoded(cells.copy(), knowledge.engine.store.terms.table).rows())
 
