@@ -30,7 +30,7 @@ ALLOWED = {
 # Parts of tidelog that none of these uses needs.
 APART = (
     *("api.dependencies", "api.persistence", "arrow_checks", "bench", "explain", "facts.frames", "facts.paper_trace"),
-    *("formats.batch", "formats.folder", "formats.rdf", "language.make_tables", "live.async_streams"),
+    *("formats.batch", "formats.files.folder", "formats.files.rdf", "language.make_tables", "live.async_streams"),
     *(
         "live.fully_dynamic",
         "live.streams",

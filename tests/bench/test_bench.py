@@ -47,7 +47,7 @@ from tidelog.bench.runs.peers import pathway_changes, tidelog_changes
 from tidelog.bench.work import percentile, without
 from tidelog.errors import DataError, MissingPackageError
 from tidelog.facts.results import Change
-from tidelog.formats.updates import Update
+from tidelog.formats.files.updates import Update
 from tidelog.language import parse_program
 from tidelog.program.graph import RuleGraph
 

@@ -11,7 +11,7 @@ import pytest
 from formats_util import rows_of, same, write
 from tidelog import IRI, DataError
 from tidelog.formats import read_facts, read_file
-from tidelog.formats.folder import likely_header_of
+from tidelog.formats.files.folder import likely_header_of
 
 
 def read(path: Path, **options: Any) -> list[tuple[Any, ...]]:

@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 
 from formats_util import XSD, read_text, rows_of, same, write
 from tidelog import IRI, DataError, Literal
-from tidelog.formats import byte_files as files
-from tidelog.formats import columns_of, delimited, read_facts, read_file, values_of, write_facts
-from tidelog.formats.delimited import DelimitedReader
-from tidelog.formats.rendering import json_format
+from tidelog.formats import columns_of, read_facts, read_file, values_of, write_facts
+from tidelog.formats.files import byte_files as files
+from tidelog.formats.files import delimited
+from tidelog.formats.files.delimited import DelimitedReader
+from tidelog.formats.files.rendering import json_format
 from tidelog.language.names import bracketed
 from tidelog.values import Row, Value, canonical, identity
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from formats_util import rows_of, same, write
 from tidelog import DataError, Literal
 from tidelog.formats import columns_of, read_facts, write_facts, write_folder
-from tidelog.formats.folder import file_of_predicate, predicate_of_file
+from tidelog.formats.files.folder import file_of_predicate, predicate_of_file
 
 
 @given(st.text(min_size=1, max_size=20).filter(lambda name: name.isprintable()))

@@ -11,8 +11,9 @@ import pytest
 
 from formats_util import XSD, read_text, rows_of, same, write
 from tidelog import DataError
-from tidelog.formats import byte_files as files
-from tidelog.formats import columns_of, delimited, read_file, write_facts
+from tidelog.formats import columns_of, read_file, write_facts
+from tidelog.formats.files import byte_files as files
+from tidelog.formats.files import delimited
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 
 from tidelog import IRI, ArityError, DataError, KnowledgeBase, Literal
 from tidelog.formats import FactBatch, columns_of, read_facts, values_of
-from tidelog.formats.tables import CONSTANT_KIND, KIND_KEY
+from tidelog.formats.columns.tables import CONSTANT_KIND, KIND_KEY
 from tidelog.values import Row, identity
 
 

@@ -18,9 +18,10 @@ from tidelog import DataError, KnowledgeBase, LimitError
 from tidelog.cli.command_line import main
 from tidelog.facts import encoding
 from tidelog.facts.encoding import LoadedRows, distinct_rows, in_time
-from tidelog.formats import FactBatch, delimited, dlog, parquet, rdf, read_facts, read_file, updates
-from tidelog.formats import byte_files as files
-from tidelog.formats.byte_files import MOST_COLUMNS
+from tidelog.formats import FactBatch, read_facts, read_file
+from tidelog.formats.files import byte_files as files
+from tidelog.formats.files import delimited, dlog, parquet, rdf, updates
+from tidelog.formats.files.byte_files import MOST_COLUMNS
 
 LINES: dict[str, Callable[[int], str]] = {
     "csv": "{},b\n".format,
@@ -230,7 +231,7 @@ def read_stream(stream: Any, form: str) -> Iterator[object]:
         return rdf.read_rdf(stream, Path(f"p.{form}"), turtle=form == "ttl")
     if form == "dlog":
         return dlog.read_dlog(stream, "p.dlog")
-    from tidelog.formats.folder import _rows
+    from tidelog.formats.files.folder import _rows
 
     return iter(_rows(stream, f".{form}", f"p.{form}", header=False))
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from generate import Dice, make_case, make_stream
 from naive import Update
 from tidelog import KnowledgeBase
-from tidelog.formats.jsonl import value_to_json
+from tidelog.formats.files.jsonl import value_to_json
 from tidelog.language.syntax import Atom, BodyItem, Negation, Rule, Variable
 from tidelog.spark.streams.update_records import Entry
 from tidelog.values import Value

@@ -11,8 +11,8 @@ from tidelog.errors import DataError, TidelogError
 from tidelog.facts.arguments import check_folder
 from tidelog.facts.results import FactTable
 from tidelog.formats.batch import FactBatch
-from tidelog.formats.column_order import sorted_columns
-from tidelog.formats.folder import (
+from tidelog.formats.columns.column_order import sorted_columns
+from tidelog.formats.files.folder import (
     NO_TYPES,
     TypesByPredicate,
     is_fact_folder,
@@ -20,7 +20,7 @@ from tidelog.formats.folder import (
     read_file,
     write_folder,
 )
-from tidelog.formats.rendering import Columns
+from tidelog.formats.files.rendering import Columns
 from tidelog.language import resolve_predicate
 from tidelog.language.records.types import cell_types
 from tidelog.storage.home import is_home

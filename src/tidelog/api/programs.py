@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from tidelog.formats.byte_files import decode, io_errors
+from tidelog.formats.files.byte_files import decode, io_errors
 from tidelog.language import DLOG, syntax_of_file
 from tidelog.language.parts import Linked, Reader, linked, refuse_unused
 

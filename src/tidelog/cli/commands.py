@@ -22,8 +22,8 @@ from tidelog.cli.programs import errors_in, name_of, read_program, read_text, wi
 from tidelog.cli.terminal import reading, working
 from tidelog.errors import TidelogError
 from tidelog.extras import FILES, needing
-from tidelog.formats.byte_files import io_errors
 from tidelog.formats.display import counted, rich_table
+from tidelog.formats.files.byte_files import io_errors
 from tidelog.language import (
     SYNTAXES,
     display_predicate,

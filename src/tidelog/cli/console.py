@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tidelog.formats.jsonl import value_to_json
-from tidelog.formats.order import sort_key, sorted_rows
+from tidelog.formats.columns.order import sort_key, sorted_rows
+from tidelog.formats.files.jsonl import value_to_json
 from tidelog.language import DLOG, display_predicate, render, render_in, resolve_predicate
 from tidelog.language.syntax import Atom, Constant, Query, Rule, variables
 from tidelog.program.graph import Component, RuleGraph
@@ -66,8 +66,8 @@ def answers_in(
         objects = [dict(zip(names, map(value_to_json, row), strict=True)) for row in rows]
         yield from (json.dumps(line, ensure_ascii=False) for line in ([objects] if format == "json" else objects))
         return
-    from tidelog.formats.rendering import delimited_format
-    from tidelog.formats.tables import columns_of_rows
+    from tidelog.formats.columns.tables import columns_of_rows
+    from tidelog.formats.files.rendering import delimited_format
 
     separator = {"csv": ",", "tsv": "\t"}[format]
     yield separator.join(names)

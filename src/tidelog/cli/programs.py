@@ -11,7 +11,7 @@ from pathlib import Path
 from tidelog import errors
 from tidelog.api.programs import program_in
 from tidelog.cli.parameters import bind_queries
-from tidelog.formats.byte_files import decode, io_errors
+from tidelog.formats.files.byte_files import decode, io_errors
 from tidelog.language import parse_program, parse_query, syntax_of_file
 from tidelog.language.checks import check_arities, check_statement
 from tidelog.language.parse_messages import Source, told_of

@@ -12,7 +12,7 @@ from tidelog.cli.console import answers_in
 from tidelog.cli.parameters import bind_queries
 from tidelog.errors import TidelogError
 from tidelog.extras import needing
-from tidelog.formats.byte_files import io_errors
+from tidelog.formats.files.byte_files import io_errors
 from tidelog.language import parse_query
 from tidelog.language.parse_messages import Source
 

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tidelog.cli.console import answer_lines, change_lines, fact_text, failure_lines
 from tidelog.errors import TidelogError
 from tidelog.extras import needing
-from tidelog.formats.byte_files import io_errors
+from tidelog.formats.columns.order import sorted_rows
 from tidelog.formats.display import counted
-from tidelog.formats.order import sorted_rows
+from tidelog.formats.files.byte_files import io_errors
 from tidelog.language import is_unfinished, parse_program, render
 from tidelog.language.parameters import bind
 from tidelog.language.parse_messages import Source, told_of
@@ -151,7 +151,7 @@ class Shell:
 
     def _asked_for_header(self, path: Path) -> bool | None:
         """What the user says of a first line that looks like a header; None if none does."""
-        from tidelog.formats.folder import likely_header_of
+        from tidelog.formats.files.folder import likely_header_of
 
         first = likely_header_of(path)
         if first is None or self.ask is None:

@@ -13,8 +13,8 @@ from tidelog.client.results import RemoteAnswers, RemoteChange, RemoteRule
 from tidelog.errors import DataError, ServerError, TidelogError
 from tidelog.extras import FILES, needing
 from tidelog.facts.arguments import checked_time
-from tidelog.formats.jsonl import row_from_json, value_to_json
-from tidelog.formats.rows import is_table
+from tidelog.formats.columns.rows import is_table
+from tidelog.formats.files.jsonl import row_from_json, value_to_json
 from tidelog.moments import moment_at
 from tidelog.proofs.failure import WhyNot
 from tidelog.proofs.proof import Proof

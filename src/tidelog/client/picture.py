@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tidelog.client.results import RemoteAnswerChange, RemoteAnswers
-from tidelog.formats.jsonl import row_from_json
+from tidelog.formats.files.jsonl import row_from_json
 from tidelog.values import Row, identity
 
 

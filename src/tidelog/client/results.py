@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidelog.formats.jsonl import row_from_json, value_to_json
+from tidelog.formats.files.jsonl import row_from_json, value_to_json
 from tidelog.values import Row, Value
 
 

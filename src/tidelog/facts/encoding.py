@@ -17,8 +17,8 @@ from tidelog.engine.engine import Engine
 from tidelog.errors import ArityError, DataError, LimitError
 from tidelog.extras import needing
 from tidelog.facts.results import FactSet
+from tidelog.formats.columns.rows import check_rows, is_table, rows_of
 from tidelog.formats.display import counted
-from tidelog.formats.rows import check_rows, is_table, rows_of
 from tidelog.language.checks import MOST_ARGUMENTS, too_many_arguments
 from tidelog.machine.jit import working_time
 from tidelog.store.relation_parts import Cells
@@ -41,7 +41,7 @@ def encode_rows(terms: Terms, name: str, rows: Any) -> Cells | None:
         return _encode_array(terms, name, rows)
     if is_table(rows):
         with needing(f"{name}: a table of facts"):
-            from tidelog.formats.tables import columns_of
+            from tidelog.formats.columns.tables import columns_of
 
         columns = columns_of(rows, name)
         return None if columns is None else encode_columns(terms, columns)
@@ -118,7 +118,7 @@ def check_arities_of(facts: Iterable[Mapping[str, Cells]], arities: dict[str, in
 
 def in_time(items: Iterable[Item], timeout: float | None) -> Iterator[Item]:
     """Items that come within some seconds; readers of files check that while they look for the next one."""
-    from tidelog.formats.byte_files import after_block
+    from tidelog.formats.files.byte_files import after_block
 
     began, iterator = working_time(), iter(items)
 

@@ -18,9 +18,9 @@ from tidelog.errors import TidelogError
 from tidelog.extras import needing
 from tidelog.formats.bars import change_bars
 from tidelog.formats.display import MOST_EXAMPLES, MOST_ROWS, html_table, more_text, rich_table, row_text
-from tidelog.formats.jsonl import value_to_json
+from tidelog.formats.files.jsonl import value_to_json
+from tidelog.formats.files.updates import json_facts
 from tidelog.formats.plain_data import PlainData
-from tidelog.formats.updates import json_facts
 from tidelog.language.literals import render_value
 from tidelog.store.relation_parts import Cells
 from tidelog.store.term_table import TermTable

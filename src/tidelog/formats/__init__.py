@@ -8,11 +8,18 @@ from importlib import import_module
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tidelog.formats.batch import FactBatch, values_of
-    from tidelog.formats.column_order import sorted_columns
-    from tidelog.formats.folder import WRITE_FORMATS, read_facts, read_file, total_bytes, write_facts, write_folder
-    from tidelog.formats.order import sort_key, sorted_rows
-    from tidelog.formats.tables import columns_of
-    from tidelog.formats.updates import Unread, Update, change_to_json, open_updates, read_updates
+    from tidelog.formats.columns.column_order import sorted_columns
+    from tidelog.formats.columns.order import sort_key, sorted_rows
+    from tidelog.formats.columns.tables import columns_of
+    from tidelog.formats.files.folder import (
+        WRITE_FORMATS,
+        read_facts,
+        read_file,
+        total_bytes,
+        write_facts,
+        write_folder,
+    )
+    from tidelog.formats.files.updates import Unread, Update, change_to_json, open_updates, read_updates
 
 __all__ = [
     "WRITE_FORMATS",
@@ -36,11 +43,11 @@ __all__ = [
 
 _MODULES = {
     "batch": ("FactBatch", "values_of"),
-    "column_order": ("sorted_columns",),
-    "folder": ("WRITE_FORMATS", "read_facts", "read_file", "total_bytes", "write_facts", "write_folder"),
-    "order": ("sort_key", "sorted_rows"),
-    "tables": ("columns_of",),
-    "updates": ("Unread", "Update", "change_to_json", "open_updates", "read_updates"),
+    "columns.column_order": ("sorted_columns",),
+    "files.folder": ("WRITE_FORMATS", "read_facts", "read_file", "total_bytes", "write_facts", "write_folder"),
+    "columns.order": ("sort_key", "sorted_rows"),
+    "columns.tables": ("columns_of",),
+    "files.updates": ("Unread", "Update", "change_to_json", "open_updates", "read_updates"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

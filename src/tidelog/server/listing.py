@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from tidelog.facts.results import Answers, Change, Encoded, FactSet
-from tidelog.formats.jsonl import value_to_json
+from tidelog.formats.files.jsonl import value_to_json
 from tidelog.values import Row
 
 JsonRow = list[Any]

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tidelog.errors import TidelogError
-from tidelog.formats.byte_files import data_error, io_errors
 from tidelog.formats.display import counted
+from tidelog.formats.files.byte_files import data_error, io_errors
 from tidelog.testing.rule_tests import SUFFIX, RuleTest, read_tests
 from tidelog.testing.running import Failure, run
 

@@ -28,7 +28,7 @@ from typing import NoReturn, TypeVar
 
 from tidelog.api.programs import read_program
 from tidelog.errors import DataError, ParseError, TidelogError
-from tidelog.formats.byte_files import decode, io_errors
+from tidelog.formats.files.byte_files import decode, io_errors
 from tidelog.language import parse_atom, parse_program, parse_query, syntax_of_file
 from tidelog.language.checks import check_query
 from tidelog.language.literals import unquote

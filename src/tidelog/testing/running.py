@@ -13,8 +13,8 @@ from typing import Any
 from tidelog.api.knowledge_base import KnowledgeBase
 from tidelog.errors import TidelogError
 from tidelog.facts.results import row_identity
+from tidelog.formats.columns.order import sorted_rows
 from tidelog.formats.display import counted, row_text
-from tidelog.formats.order import sorted_rows
 from tidelog.language import render
 from tidelog.language.printer import declaration
 from tidelog.language.syntax import Atom, Constant, Program, Query, Variable

@@ -16,7 +16,7 @@ import pytest
 from generate import EVERYTHING, WITHOUT_VALUES, Features, soak
 from naive import Database, State, Update, database, derivations, minus, normal, plain, without_empty
 from tidelog.formats.batch import FactBatch
-from tidelog.formats.tables import columns_of
+from tidelog.formats.columns.tables import columns_of
 from tidelog.language.checks import check_arities
 from tidelog.language.parser import parse_rules
 from tidelog.language.syntax import Constant, Rule

@@ -30,7 +30,7 @@ from places import worker
 from stream_files import Running, drop, run_stream, wait_for, write_config
 from stream_util import changes_in, facts_of, keyed_stream, record, refused_in, replayed
 from tidelog import DataError, KnowledgeBase, TidelogError
-from tidelog.formats.jsonl import value_to_json
+from tidelog.formats.files.jsonl import value_to_json
 from tidelog.spark import Materialisation
 from tidelog.spark.pipeline.pipeline_config import read_config
 from tidelog.spark.streams.keys import CrossKeyError, numbers_of_shards

@@ -17,7 +17,7 @@ import pyarrow as pa
 from tidelog.bench.data.cases import Case, Tables, random_rows
 from tidelog.errors import DataError
 from tidelog.formats import open_updates, read_file, values_of
-from tidelog.formats.updates import Update
+from tidelog.formats.files.updates import Update
 from tidelog.values import Row
 
 P_TRANS = "path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z)."

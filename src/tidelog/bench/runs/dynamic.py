@@ -20,7 +20,7 @@ from tidelog.bench.parts.latency import latency_table
 from tidelog.bench.parts.subscriptions import subscription_table
 from tidelog.bench.report import Check, Plot, Report, Table
 from tidelog.bench.work import Step, percentile, summed, timed
-from tidelog.formats.updates import Update
+from tidelog.formats.files.updates import Update
 
 _AHEAD = (1, 2, 5, 10)
 

@@ -31,7 +31,7 @@ from tidelog.bench.measure import Failed, isolated
 from tidelog.bench.options import Options
 from tidelog.bench.report import Check, Plot, Report, Table
 from tidelog.bench.work import Step, summed
-from tidelog.formats.updates import Update
+from tidelog.formats.files.updates import Update
 from tidelog.values import Value
 
 _COLUMNS = (

@@ -24,7 +24,7 @@ from tidelog.bench.report import Cell, Check, Plot, Report, Table
 from tidelog.engine.algorithms.names import MAINTENANCE
 from tidelog.errors import DataError
 from tidelog.facts.results import Change
-from tidelog.formats.updates import Update
+from tidelog.formats.files.updates import Update
 from tidelog.values import Row
 
 Facts = dict[str, frozenset[Row]]

@@ -15,7 +15,7 @@ from tidelog.bench.measure import Failed, isolated
 from tidelog.bench.options import Options
 from tidelog.bench.report import Check, Plot, Report, Table
 from tidelog.bench.work import Step, percentile, single_rows, summed, timed, timed_materialise, warm, without
-from tidelog.formats.updates import Update
+from tidelog.formats.files.updates import Update
 
 _PROLOG = "60 to 110 s"
 """What the authors' Prolog takes for the public stream `random/path`."""

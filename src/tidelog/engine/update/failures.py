@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidelog.formats.jsonl import value_to_json
+from tidelog.formats.files.jsonl import value_to_json
 from tidelog.language.arithmetic import NoValue
 from tidelog.language.literals import render_value
 from tidelog.language.syntax import Variable, variables

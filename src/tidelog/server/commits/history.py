@@ -19,7 +19,7 @@ import msgspec
 
 from tidelog.errors import StorageError
 from tidelog.facts.results import Change, row_identity
-from tidelog.formats.jsonl import row_from_json
+from tidelog.formats.files.jsonl import row_from_json
 from tidelog.language import parse_rules, render
 from tidelog.language.syntax import Rule, own_lattices, rule_key
 from tidelog.language.written.conditions import names_of_printed

@@ -37,7 +37,7 @@ def _lines(page: Page) -> bytes:
 def _csv(page: Page) -> bytes:
     """As `kb.export` writes it, so that `kb.load` reads the same constants; the first line names the columns."""
     with needing("CSV", "arrow"):
-        from tidelog.formats.rendering import delimited_format
+        from tidelog.formats.files.rendering import delimited_format
         from tidelog.store.arrow_columns import decode_arrow
     cells, terms = page.rows
     head = ",".join(page.names).encode() + b"\n"

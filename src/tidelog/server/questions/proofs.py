@@ -7,7 +7,7 @@ from typing import Any
 
 from tidelog.errors import warnings_collected
 from tidelog.facts.questions import fact_of
-from tidelog.formats.jsonl import value_from_json
+from tidelog.formats.files.jsonl import value_from_json
 from tidelog.language import render
 from tidelog.proofs.failure import WhyNot
 from tidelog.proofs.proof import Proof

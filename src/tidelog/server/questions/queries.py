@@ -12,7 +12,7 @@ import msgspec
 
 from tidelog.errors import DataError, warnings_collected
 from tidelog.facts.results import Answers, Encoded
-from tidelog.formats.jsonl import value_from_json
+from tidelog.formats.files.jsonl import value_from_json
 from tidelog.live.knowledge import Knowledge
 from tidelog.server import problems
 from tidelog.server.commits.store import ServedStore

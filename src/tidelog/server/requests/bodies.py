@@ -9,8 +9,8 @@ import msgspec
 
 from tidelog.errors import DataError
 from tidelog.extras import needing
-from tidelog.formats.jsonl import parse_json
-from tidelog.formats.updates import update_from_json
+from tidelog.formats.files.jsonl import parse_json
+from tidelog.formats.files.updates import update_from_json
 from tidelog.server import problems
 from tidelog.server.requests.asking import Asked
 

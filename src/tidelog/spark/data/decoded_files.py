@@ -27,8 +27,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, column_of_kinds
-from tidelog.formats.folder import write_columns
-from tidelog.formats.parquet import read_parquet, write_empty_parquet, write_parquet
+from tidelog.formats.files.folder import write_columns
+from tidelog.formats.files.parquet import read_parquet, write_empty_parquet, write_parquet
 from tidelog.spark.data.dictionary import ARROW_TERM, Dictionary
 from tidelog.spark.data.encoded_blocks import kinds_of
 from tidelog.spark.data.fact_parts import Relations

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidelog.formats.batch import FLOAT, Part, kinds_in, native_kind, parts
-from tidelog.formats.parquet import write_parquet
+from tidelog.formats.files.parquet import write_parquet
 from tidelog.language import display_predicate, resolve_predicate
 from tidelog.spark.data.dictionary import ARROW_TERM, FIELDS, Fields, Term, TermIds
 from tidelog.spark.data.fact_records import Facts, Found, Rejected, structs_of_part

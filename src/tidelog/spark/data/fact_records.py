@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelog.formats.batch import BOOL, FLOAT, INT, FactBatch, Part, column_of_kinds, join_parts, parts
-from tidelog.formats.tables import columns_of_rows
+from tidelog.formats.columns.tables import columns_of_rows
 from tidelog.language.syntax import Atom
 from tidelog.spark.data.dictionary import ARROW_VALUE
 

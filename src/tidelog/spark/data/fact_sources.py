@@ -30,8 +30,8 @@ from pyspark.sql import types as T
 from tidelog.arrow_checks import check_sound
 from tidelog.errors import DataError
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, STR, FactBatch, column_of_kinds
-from tidelog.formats.column_types import KIND_OF_TYPE, PATTERN_OF_TYPE, checked_types
-from tidelog.formats.folder import warn_of_header
+from tidelog.formats.columns.column_types import KIND_OF_TYPE, PATTERN_OF_TYPE, checked_types
+from tidelog.formats.files.folder import warn_of_header
 from tidelog.spark.data.fact_records import Facts, Found, Rejected
 from tidelog.spark.data.taking_in import FramePiece, Piece
 from tidelog.spark.data.text_sources import SEPARATOR_OF, TEXT_FORMATS, TextSource, read_contents, read_text

@@ -1,7 +1,7 @@
 """Decoded facts as frames of plain Spark types, as they look in files.
 
 A column of one native kind has its type; any other column holds constants as text, and the metadata of its field says
-so, as in `tidelog.formats.parquet`.
+so, as in `tidelog.formats.files.parquet`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidelog.formats.batch import BOOL, FLOAT, INT, STR
-from tidelog.formats.rendering import CONSTANT_RENDERERS, render
-from tidelog.formats.tables import CONSTANT_KIND, KIND_KEY, NULLARY_KIND
+from tidelog.formats.columns.tables import CONSTANT_KIND, KIND_KEY, NULLARY_KIND
+from tidelog.formats.files.rendering import CONSTANT_RENDERERS, render
 from tidelog.spark.data.dictionary import FIELDS
 from tidelog.spark.data.fact_records import column_of_structs
 

@@ -19,15 +19,15 @@ import pyarrow as pa
 
 from tidelog.errors import DataError, TidelogError
 from tidelog.formats.batch import FactBatch, values_of
-from tidelog.formats.byte_files import decode, open_input, read_lines
-from tidelog.formats.cells import CellError
-from tidelog.formats.column_types import typed_column
-from tidelog.formats.delimited import DelimitedReader
+from tidelog.formats.columns.cells import CellError
+from tidelog.formats.columns.column_types import typed_column
+from tidelog.formats.columns.tables import columns_of_rows
 from tidelog.formats.display import counted
-from tidelog.formats.folder import SEPARATORS, read_file
-from tidelog.formats.jsonl import parse_json, value_from_json
-from tidelog.formats.rdf import read_rdf
-from tidelog.formats.tables import columns_of_rows
+from tidelog.formats.files.byte_files import decode, open_input, read_lines
+from tidelog.formats.files.delimited import DelimitedReader
+from tidelog.formats.files.folder import SEPARATORS, read_file
+from tidelog.formats.files.jsonl import parse_json, value_from_json
+from tidelog.formats.files.rdf import read_rdf
 from tidelog.spark.data.fact_records import Facts, Found, Rejected
 
 TEXT_FORMATS = ("csv", "tsv", "facts", "jsonl", "nt", "ttl", "dlog")

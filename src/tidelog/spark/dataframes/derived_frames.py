@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidelog.errors import ArityError, DataError
 from tidelog.formats.batch import FLOAT, parts
-from tidelog.formats.tables import columns_of
+from tidelog.formats.columns.tables import columns_of
 from tidelog.language import parse_program
 from tidelog.language.checks import check_arities
 from tidelog.language.names import is_hidden

@@ -21,8 +21,8 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, PartitioningColumn,
 
 from tidelog.errors import ArityError, DataError
 from tidelog.formats.batch import BOOL, FLOAT, INT, STR, FactBatch, values_of
-from tidelog.formats.rendering import CONSTANT_RENDERERS, render
-from tidelog.formats.tables import columns_of
+from tidelog.formats.columns.tables import columns_of
+from tidelog.formats.files.rendering import CONSTANT_RENDERERS, render
 from tidelog.language import display_predicate, parse_program
 from tidelog.language.checks import check_arities
 from tidelog.language.printer import plain_text

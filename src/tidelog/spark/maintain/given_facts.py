@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from tidelog.errors import ArityError, DataError
 from tidelog.formats.batch import FactBatch
-from tidelog.formats.tables import columns_of
+from tidelog.formats.columns.tables import columns_of
 from tidelog.language import resolve_predicate
 from tidelog.spark.data.dictionary import Dictionary
 from tidelog.spark.data.encoded_blocks import FactFile, Layout

@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidelog.errors import DataError
 from tidelog.facts.arguments import check_function
-from tidelog.formats.folder import file_of_predicate
+from tidelog.formats.files.folder import file_of_predicate
 from tidelog.language import display_predicate, parse_program, resolve_predicate
 from tidelog.spark.data.decoded_files import Target, write_decoded
 from tidelog.spark.data.encoded_blocks import MOST_REASONS

@@ -13,7 +13,7 @@ from typing import Any
 
 from tidelog.api.programs import read_program
 from tidelog.errors import DataError
-from tidelog.formats.byte_files import io_errors
+from tidelog.formats.files.byte_files import io_errors
 from tidelog.language import DLOG, convert, parse_program, syntax_of_file
 from tidelog.spark.data.fact_sources import Source
 from tidelog.spark.options import Options

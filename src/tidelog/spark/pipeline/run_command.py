@@ -17,7 +17,7 @@ from tidelog.cli.commands import exit_code, tell_of_errors
 from tidelog.cli.console import answers_in
 from tidelog.cli.programs import read_program
 from tidelog.formats.display import rich_table
-from tidelog.formats.folder import fact_files, file_of_predicate, types_of_files, warn_of_header
+from tidelog.formats.files.folder import fact_files, file_of_predicate, types_of_files, warn_of_header
 from tidelog.language import display_predicate, syntax_of_file
 from tidelog.language.names import is_hidden
 from tidelog.spark.data.decoded_files import Target, write_decoded

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tidelog.formats.batch import FLOAT, FactBatch
-from tidelog.formats.tables import columns_of
+from tidelog.formats.columns.tables import columns_of
 from tidelog.language.printer import plain_text
 from tidelog.language.syntax import Aggregate, Atom, BodyItem, Call, Comparison, Constant, Expression, Rule, Variable
 from tidelog.program.normal_form import NormalRule

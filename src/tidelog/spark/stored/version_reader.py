@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tidelog.errors import StorageError
-from tidelog.formats.updates import Facts
+from tidelog.formats.files.updates import Facts
 from tidelog.language.names import is_hidden
 from tidelog.program.catalogue import Catalogue
 from tidelog.spark.data.dictionary import Dictionary, TermIds

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from tidelog.errors import DataError
 from tidelog.formats.batch import values_of
-from tidelog.formats.updates import Facts, Update
+from tidelog.formats.files.updates import Facts, Update
 from tidelog.spark.data.fact_records import Rejected
 from tidelog.spark.data.fact_sources import Source
 from tidelog.spark.pipeline.pipeline_config import StreamConfig, StreamSource

@@ -28,8 +28,8 @@ from pyspark.sql import DataFrame
 from tidelog.api.knowledge_base import KnowledgeBase
 from tidelog.errors import DataError, TidelogError
 from tidelog.formats import Update
-from tidelog.formats.jsonl import value_to_json
-from tidelog.formats.updates import Facts
+from tidelog.formats.files.jsonl import value_to_json
+from tidelog.formats.files.updates import Facts
 from tidelog.language import parse_program
 from tidelog.spark.streams.intake import Parse, order_columns
 from tidelog.spark.streams.keys import Keys

@@ -19,7 +19,7 @@ from itertools import count
 
 from tidelog.errors import DataError, TidelogError
 from tidelog.formats import Update
-from tidelog.formats.jsonl import value_to_json
+from tidelog.formats.files.jsonl import value_to_json
 from tidelog.language import display_predicate, render, resolve_predicate
 from tidelog.language.checks import check_arities
 from tidelog.language.names import is_checked_once

@@ -24,7 +24,7 @@ from zlib import crc32
 from tidelog.api.knowledge_base import KnowledgeBase
 from tidelog.facts.results import Change
 from tidelog.formats import Update
-from tidelog.formats.updates import Facts
+from tidelog.formats.files.updates import Facts
 from tidelog.language import parse_program
 from tidelog.language.checks import check_arities
 from tidelog.language.printer import declaration

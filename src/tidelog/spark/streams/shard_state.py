@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StatefulProcessor
 
 from tidelog.formats import Update
-from tidelog.formats.jsonl import row_from_json, value_to_json
-from tidelog.formats.updates import Facts
+from tidelog.formats.files.jsonl import row_from_json, value_to_json
+from tidelog.formats.files.updates import Facts
 from tidelog.language import resolve_predicate
 from tidelog.spark.streams.update_records import ADD, operations
 from tidelog.values import canonical

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidelog.formats.jsonl import value_to_json
-from tidelog.formats.order import sorted_rows
-from tidelog.formats.updates import ChangeLike
+from tidelog.formats.columns.order import sorted_rows
+from tidelog.formats.files.jsonl import value_to_json
+from tidelog.formats.files.updates import ChangeLike
 from tidelog.spark.streams.update_records import Entry
 from tidelog.storage.durable_files import force, force_folder, storage_errors
 

@@ -21,9 +21,9 @@ from typing import Any
 from tidelog.errors import DataError
 from tidelog.facts.results import row_identity
 from tidelog.formats import Update, values_of
-from tidelog.formats.delimited import DelimitedReader
-from tidelog.formats.jsonl import parse_json, row_from_json
-from tidelog.formats.updates import Facts, update_from_json
+from tidelog.formats.files.delimited import DelimitedReader
+from tidelog.formats.files.jsonl import parse_json, row_from_json
+from tidelog.formats.files.updates import Facts, update_from_json
 from tidelog.values import Row
 
 ADD, DELETE = "add", "delete"

@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidelog.formats.batch import ARROW_TYPES, BATCH_ROWS, IRI_KIND, FactBatch, kinds_in, parts, slices
-from tidelog.formats.byte_files import OnBytes, data_error, ignore_bytes, io_errors, size_of_regular
-from tidelog.formats.rendering import CONSTANT_RENDERERS, Columns, render
-from tidelog.formats.tables import CONSTANT_KIND, KIND_KEY, NULLARY_KIND, columns_of_table
+from tidelog.formats.columns.tables import CONSTANT_KIND, KIND_KEY, NULLARY_KIND, columns_of_table
+from tidelog.formats.files.byte_files import OnBytes, data_error, ignore_bytes, io_errors, size_of_regular
+from tidelog.formats.files.rendering import CONSTANT_RENDERERS, Columns, render
 
 _LONG_TEXT = 1 << 16
 _BATCH_BYTES = 128 << 20

@@ -9,9 +9,9 @@ from functools import partial
 
 from tidelog.errors import DataError, ParseError
 from tidelog.formats.batch import FLOAT, LITERAL, FactBatch
-from tidelog.formats.byte_files import SMALL_BLOCK_BYTES, Readable, check_row_length, data_error, decode, place
-from tidelog.formats.rendering import CONSTANT_RENDERERS, Columns, RowFormat, by_cell, floats
-from tidelog.formats.tables import columns_of_rows
+from tidelog.formats.columns.tables import columns_of_rows
+from tidelog.formats.files.byte_files import SMALL_BLOCK_BYTES, Readable, check_row_length, data_error, decode, place
+from tidelog.formats.files.rendering import CONSTANT_RENDERERS, Columns, RowFormat, by_cell, floats
 from tidelog.language import display_predicate, parse_program
 from tidelog.language.literals import parse_literal, render_value
 from tidelog.language.names import is_prefixed

@@ -21,9 +21,10 @@ import pyoxigraph as ox
 
 from tidelog.errors import DataError
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, FactBatch, parts
-from tidelog.formats.byte_files import LONGEST_ROW_BYTES, Readable, data_error
-from tidelog.formats.cells import IRI_UNSAFE
-from tidelog.formats.rendering import (
+from tidelog.formats.columns.cells import IRI_UNSAFE
+from tidelog.formats.columns.tables import columns_of_rows
+from tidelog.formats.files.byte_files import LONGEST_ROW_BYTES, Readable, data_error
+from tidelog.formats.files.rendering import (
     CONSTANT_RENDERERS,
     Columns,
     Renderer,
@@ -33,7 +34,6 @@ from tidelog.formats.rendering import (
     floats,
     plain,
 )
-from tidelog.formats.tables import columns_of_rows
 from tidelog.language.names import bracketed, resolve_predicate
 from tidelog.values import IRI, XSD, Literal, Value, canonical
 

@@ -17,8 +17,8 @@ from tidelog.arrow_checks import check_sound
 from tidelog.errors import DataError
 from tidelog.formats import batch
 from tidelog.formats.batch import ARROW_TYPES, KIND_OF_TYPE, KINDS, TO_ARROW
-from tidelog.formats.cells import CellError, parse_constants
-from tidelog.formats.rows import Where, check_rows, rows_of
+from tidelog.formats.columns.cells import CellError, parse_constants
+from tidelog.formats.columns.rows import Where, check_rows, rows_of
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, Literal, Record, Value, canonical, in_microseconds, literal_of
 
 # The metadata of an Arrow field: its strings are constants as text, or it stands for the fact of arity 0.

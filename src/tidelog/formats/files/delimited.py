@@ -23,10 +23,17 @@ import pyarrow.csv as pcsv
 
 from tidelog.errors import DataError
 from tidelog.formats.batch import LITERAL, STR, Kinds
-from tidelog.formats.byte_files import BLOCK_BYTES, Readable, check_columns, check_row_length, data_error, decode_lines
-from tidelog.formats.cells import UNKNOWN, CellError
-from tidelog.formats.column_types import AUTO, typed_columns
+from tidelog.formats.columns.cells import UNKNOWN, CellError
+from tidelog.formats.columns.column_types import AUTO, typed_columns
 from tidelog.formats.display import counted
+from tidelog.formats.files.byte_files import (
+    BLOCK_BYTES,
+    Readable,
+    check_columns,
+    check_row_length,
+    data_error,
+    decode_lines,
+)
 from tidelog.language.literals import parse_literal, quote
 from tidelog.values import LANGUAGE_TAG
 

@@ -1,5 +1,5 @@
 """Types that are given for the columns of a table of texts: `string`, `int`, `float`, `bool`, `iri`, or `auto`, with
-which each cell has a type of its own (`formats.cells`).
+which each cell has a type of its own (`formats.columns.cells`).
 
 A type that is given decides: as an `int`, `007` is 7, and as a `string` it is `"007"`, whether the cell is quoted or
 not. A cell that does not fit is a mistake.
@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from tidelog.errors import DataError
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR, Kinds, column_of_kinds
-from tidelog.formats.cell_numbers import parse_float, parse_integer
-from tidelog.formats.cells import CellError, float_cells, type_cells
+from tidelog.formats.columns.cell_numbers import parse_float, parse_integer
+from tidelog.formats.columns.cells import CellError, float_cells, type_cells
 from tidelog.formats.display import counted
 from tidelog.values import IRI
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from tidelog import records
 from tidelog.errors import DataError, TidelogError
-from tidelog.formats.byte_files import Readable, check_columns, data_error, decode, place, read_lines
-from tidelog.formats.cell_numbers import parse_float
+from tidelog.formats.columns.cell_numbers import parse_float
 from tidelog.formats.display import counted
+from tidelog.formats.files.byte_files import Readable, check_columns, data_error, decode, place, read_lines
 from tidelog.values import (
     INTEGER_MAX,
     INTEGER_MIN,
@@ -123,7 +123,7 @@ def row_from_json(row: Any) -> tuple[Value, ...]:
 
 def read_json_lines(stream: Readable, source: str) -> Iterator[tuple[int, list[pa.Array]]]:
     """The columns of a file with one array per line, block by block, each with its first line."""
-    from tidelog.formats.tables import columns_of_rows  # the rest of this module needs no Arrow
+    from tidelog.formats.columns.tables import columns_of_rows  # the rest of this module needs no Arrow
 
     arity: int | None = None
     for first_line, block in read_lines(stream, source):

@@ -23,7 +23,7 @@ from tidelog.arrow_checks import text_offsets
 from tidelog.errors import DataError
 from tidelog.formats import batch
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR, Kinds
-from tidelog.formats.cell_numbers import parse_float, parse_integer
+from tidelog.formats.columns.cell_numbers import parse_float, parse_integer
 from tidelog.language.literals import parse_literal, unquote
 from tidelog.language.names import unescape_iri
 from tidelog.values import Literal, Value, canonical

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypedDict
 
 from tidelog.errors import DataError
-from tidelog.formats.byte_files import data_error, decode, io_errors, open_input, read_lines, split_lines
-from tidelog.formats.cell_numbers import parse_float, parse_integer
-from tidelog.formats.jsonl import parse_json, row_from_json, value_to_json
-from tidelog.formats.order import sorted_rows
+from tidelog.formats.columns.cell_numbers import parse_float, parse_integer
+from tidelog.formats.columns.order import sorted_rows
+from tidelog.formats.files.byte_files import data_error, decode, io_errors, open_input, read_lines, split_lines
+from tidelog.formats.files.jsonl import parse_json, row_from_json, value_to_json
 from tidelog.language.names import bracketed
 from tidelog.moments import microseconds
 from tidelog.values import Row, Value

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR, Part, parts, values_of
-from tidelog.formats.order import BOOLEANS, IRIS, LITERALS, NUMBERS, STRINGS, sort_key
+from tidelog.formats.columns.order import BOOLEANS, IRIS, LITERALS, NUMBERS, STRINGS, sort_key
 
 Ranks = npt.NDArray[Any]
 

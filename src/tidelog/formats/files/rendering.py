@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR, join_parts, parts, slices
-from tidelog.formats.cells import IRI_UNSAFE, TYPED_PATTERNS
-from tidelog.formats.delimited import NULLARY_ROW, literal_cell, quoted_cell
-from tidelog.formats.jsonl import value_to_json
+from tidelog.formats.columns.cells import IRI_UNSAFE, TYPED_PATTERNS
+from tidelog.formats.files.delimited import NULLARY_ROW, literal_cell, quoted_cell
+from tidelog.formats.files.jsonl import value_to_json
 from tidelog.language.literals import parse_literal, quote
 from tidelog.language.names import bracketed
 

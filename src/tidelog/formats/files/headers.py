@@ -14,8 +14,8 @@ from pathlib import Path
 
 from tidelog.errors import DataError
 from tidelog.formats.batch import values_of
-from tidelog.formats.byte_files import open_input
-from tidelog.formats.delimited import DelimitedReader
+from tidelog.formats.files.byte_files import open_input
+from tidelog.formats.files.delimited import DelimitedReader
 from tidelog.values import Value
 
 _BYTES = 1 << 16

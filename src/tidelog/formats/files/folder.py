@@ -20,15 +20,15 @@ import pyarrow as pa
 
 from tidelog.errors import DataError, ParseError, warn
 from tidelog.extras import needing
-from tidelog.formats import byte_files as files
 from tidelog.formats.batch import FactBatch
-from tidelog.formats.column_types import checked_types
-from tidelog.formats.delimited import DelimitedReader
-from tidelog.formats.dlog import dlog_lines, read_dlog
-from tidelog.formats.headers import likely_header
-from tidelog.formats.jsonl import read_json_lines
-from tidelog.formats.parquet import read_parquet, write_parquet
-from tidelog.formats.rendering import Columns, delimited_format, json_format
+from tidelog.formats.columns.column_types import checked_types
+from tidelog.formats.files import byte_files as files
+from tidelog.formats.files.delimited import DelimitedReader
+from tidelog.formats.files.dlog import dlog_lines, read_dlog
+from tidelog.formats.files.headers import likely_header
+from tidelog.formats.files.jsonl import read_json_lines
+from tidelog.formats.files.parquet import read_parquet, write_parquet
+from tidelog.formats.files.rendering import Columns, delimited_format, json_format
 from tidelog.language import resolve_predicate
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".facts": "\t"}
@@ -178,7 +178,7 @@ def is_fact_folder(path: Path) -> bool:
 def _rdf() -> ModuleType:
     """The module of RDF, whose parser is a package of its own."""
     with needing("RDF"):
-        from tidelog.formats import rdf
+        from tidelog.formats.files import rdf
     return rdf
 
 
