@@ -28,6 +28,7 @@ from tidelog.machine import flags as F
 from tidelog.program.graph import Component
 from tidelog.program.normal_form import NormalRule
 from tidelog.program.plan import ALL, make_plan
+from tidelog.proofs.order import premises_first
 from tidelog.proofs.proof import Proof
 from tidelog.proofs.wording import Matched, Wording, conditions_of
 from tidelog.store.relation import Relation
@@ -200,16 +201,12 @@ class JoinProofs:
     def _in_order(self, fact: Fact) -> list[Fact]:
         """All facts of the component that a fact rests on, itself the last."""
         self._derive(fact)
-        done: dict[Fact, None] = {}
-        waiting = [fact]
-        while waiting:
-            premises = [premise for offer in self._choose(waiting[-1]) for premise in offer.premises]
-            missing = [premise for premise in premises if premise[0] in self._now and premise not in done]
-            if missing:
-                waiting += missing
-            else:
-                done[waiting.pop()] = None
-        return list(done)
+        return premises_first([fact], self._premises)
+
+    def _premises(self, fact: Fact) -> list[Fact]:
+        """The facts of the component that a fact rests on directly."""
+        premises = (premise for offer in self._choose(fact) for premise in offer.premises)
+        return [premise for premise in premises if premise[0] in self._now]
 
     def _lower_facts(self, facts: Iterable[Fact]) -> dict[str, Cells]:
         """What these facts rest on directly in lower components."""

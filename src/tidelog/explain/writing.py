@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from tidelog.explain.closure_rules import PairFact, base_name, closed_predicate
 from tidelog.explain.cone_registers import AS_GIVEN
 from tidelog.explain.search import Choices, Cone, Instance
 from tidelog.language.syntax import Variable
+from tidelog.proofs.order import premises_first
 from tidelog.proofs.proof import Proof
 from tidelog.proofs.wording import Binding, Matched, Wording, conditions_of, has_conditions
 from tidelog.store.relation_parts import Cells
@@ -26,9 +25,13 @@ class Writer:
         self._written = written
 
     def write(self, choices: Choices, goal: int = 0) -> Proof:
-        for node in _premises_first(self._cone, choices, goal):
+        premises = {node: self._premises(choice) for node, choice in choices.items()}
+        for node in premises_first([goal], premises.__getitem__):
             self._proofs[node] = self._once(self._proof(node, choices[node]))
         return self._proofs[goal]
+
+    def _premises(self, choice: int) -> list[int]:
+        return self._cone.instance(choice).premises if choice >= 0 else []
 
     def _once(self, proof: Proof) -> Proof:
         """Let a fact that is used twice have one proof, unless that would make a proof higher."""
@@ -88,21 +91,6 @@ class Writer:
             cone.find_each()
             writer = Writer(cone, self._wording, self._written)
             return [writer.write(cone.choices(node), node) for node in range(cone.goals)]
-
-
-def _premises_first(cone: Cone, choices: Choices, goal: int) -> Iterator[int]:
-    premises = {node: cone.instance(choice).premises if choice >= 0 else [] for node, choice in choices.items()}
-    done: set[int] = set()
-    waiting = [goal]
-    while waiting:
-        missing = [premise for premise in premises[waiting[-1]] if premise not in done]
-        if missing:
-            waiting += missing
-            continue
-        node = waiting.pop()
-        if node not in done:
-            done.add(node)
-            yield node
 
 
 def _conditions(cone: Cone, instance: Instance, row: list[int], wording: Wording) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 
 from tidelog.errors import LimitError
@@ -11,6 +11,7 @@ from tidelog.program.graph import RuleGraph
 from tidelog.program.modules import Kind, recognise
 from tidelog.program.normal_form import NormalRule, normalise
 from tidelog.proofs.failure import Inquest, WhyNot
+from tidelog.proofs.order import premises_first
 from tidelog.proofs.proof import Proof
 from tidelog.proofs.wording import Matched, Wording, conditions_of, has_conditions
 from tidelog.spark.data.term_lookup import Fact
@@ -111,7 +112,7 @@ class Explainer:
 
     def _written(self, cone: Cone, goals: Sequence[Fact]) -> dict[Fact, Proof]:
         """The lowest proofs of goals; a fact that is used twice has one proof."""
-        order = list(_premises_first(cone, goals))
+        order = premises_first(goals, lambda fact: _premises(cone, fact))
         self._facts.values.fetch(id_ for fact in order for id_ in _ids_of(fact, cone))
         wording = self._wording()
         proofs: dict[Fact, Proof] = {}
@@ -136,19 +137,9 @@ class Explainer:
         return proofs[fact]
 
 
-def _premises_first(cone: Cone, goals: Sequence[Fact]) -> Iterator[Fact]:
-    done: set[Fact] = set()
-    waiting = list(reversed(goals))
-    while waiting:
-        choice = cone.choices[waiting[-1]]
-        missing = [fact for fact in choice.premises if fact not in done] if choice else []
-        if missing:
-            waiting += missing
-            continue
-        fact = waiting.pop()
-        if fact not in done:
-            done.add(fact)
-            yield fact
+def _premises(cone: Cone, fact: Fact) -> Iterable[Fact]:
+    choice = cone.choices[fact]
+    return choice.premises if choice else ()
 
 
 def _ids_of(fact: Fact, cone: Cone) -> Iterator[int]:
