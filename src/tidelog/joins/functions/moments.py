@@ -72,14 +72,6 @@ def has_space(m, term, size):
 
 
 @device
-def put_space(at):
-    store_i64(at, HTTP)
-    store_i64(at + 8, WWW)
-    store_i64(at + 16, DOMAIN)
-    store_i64(at + 24, SCHEMA)
-
-
-@device
 def is_date(m, term):
     return has_space(m, term, DATE_SIZE) and load_i64(text_of(m, term) + 32) & 0xFFFFFFFFFFFFFF == DATE_TYPE
 
@@ -247,6 +239,22 @@ def seconds_of(m, at, end):
 
 
 @device
+def new_literal(m, kind, middle, rest):
+    """Where a literal is put together, with the words of its datatype; 0 if there is no room."""
+    if not has_room(m, MOST_SIZE):
+        return 0
+    made = new_text(m)
+    store_i64(made, HTTP)
+    store_i64(made + 8, WWW)
+    store_i64(made + 16, DOMAIN)
+    store_i64(made + 24, SCHEMA)
+    store_i64(made + 32, kind)
+    store_i64(made + 40, middle)
+    store_i64(made + 48, rest)
+    return made
+
+
+@device
 def put_date(at, number):
     year, month, day = date_of(number)
     at = write_padded(at, year, 4)
@@ -268,7 +276,7 @@ def moment_after(m, seconds):
     """The moment so many seconds after 1970 began, in UTC."""
     if not LEAST_SECOND <= seconds <= LAST_SECOND:
         return ASK
-    made = new_moment(m)
+    made = new_literal(m, MOMENT_TYPE, MOMENT_REST, 0)
     if made == 0:
         return FULL
     at = put_date(made + MOMENT_SIZE, seconds // DAY)
@@ -281,21 +289,9 @@ def moment_after(m, seconds):
 
 
 @device
-def new_moment(m):
-    """Where a moment is put together, with its datatype; 0 if there is no room."""
-    if not has_room(m, MOST_SIZE):
-        return 0
-    made = new_text(m)
-    put_space(made)
-    store_i64(made + 32, MOMENT_TYPE)
-    store_i64(made + 40, MOMENT_REST)
-    return made
-
-
-@device
 def moment_of(m, at, end):
     """The moment that a text stands for."""
-    made = new_moment(m)
+    made = new_literal(m, MOMENT_TYPE, MOMENT_REST, 0)
     if made == 0:
         return FULL
     copy_text(at, made + MOMENT_SIZE, end - at)
@@ -305,11 +301,9 @@ def moment_of(m, at, end):
 @device
 def day_of(m, at):
     """The date that a text begins with."""
-    if not has_room(m, MOST_SIZE):
+    made = new_literal(m, DATE_TYPE, 0, 0)
+    if made == 0:
         return FULL
-    made = new_text(m)
-    put_space(made)
-    store_i64(made + 32, DATE_TYPE)
     copy_text(at, made + DATE_SIZE, FROM_DATE)
     return literal_result(m, K.LITERAL, made, made + DATE_SIZE + FROM_DATE)
 
@@ -329,13 +323,9 @@ def duration_of(m, seconds):
     """The duration of a number of seconds."""
     if not -MOST_SECONDS < seconds < MOST_SECONDS:
         return ASK
-    if not has_room(m, MOST_SIZE):
+    made = new_literal(m, DURATION_TYPE, DURATION_MIDDLE, DURATION_REST)
+    if made == 0:
         return FULL
-    made = new_text(m)
-    put_space(made)
-    store_i64(made + 32, DURATION_TYPE)
-    store_i64(made + 40, DURATION_MIDDLE)
-    store_i64(made + 48, DURATION_REST)
     at = made + DURATION_SIZE
     if seconds < 0:
         store_u8(at, MINUS)
@@ -359,13 +349,9 @@ def duration_of(m, seconds):
 @device
 def decimal_of(m, kind, bits):
     """The decimal of a number as it is written."""
-    if not has_room(m, MOST_SIZE):
+    made = new_literal(m, DECIMAL_TYPE, DECIMAL_MIDDLE, DECIMAL_REST)
+    if made == 0:
         return FULL
-    made = new_text(m)
-    put_space(made)
-    store_i64(made + 32, DECIMAL_TYPE)
-    store_i64(made + 40, DECIMAL_MIDDLE)
-    store_i64(made + 48, DECIMAL_REST)
     if kind == K.INTEGER:
         at = write_integer(made + DECIMAL_SIZE, bits)
     else:
