@@ -22,8 +22,13 @@ from tidelog.storage.term_columns import IS_TEXT, check_kinds
 _TERMS: Mapping[str, pa.DataType] = {"kind": pa.uint8(), "number": pa.int64(), "text": pa.large_string()}
 
 
-def read_parquet(path: Path, expected: str) -> pa.Table:
-    """The table in a file, which must be as it was written."""
+def read_parquet(path: Path, expected: str, are_terms: bool) -> Arrays:
+    """The columns in a file, those of the dictionary or of a relation. It must be as it was written."""
+    table = _table(path, expected)
+    return _term_arrays(path, table) if are_terms else _relation_arrays(path, table)
+
+
+def _table(path: Path, expected: str) -> pa.Table:
     with disk.reading(path) as file:
         if disk.checksum_of(file) != expected:
             raise damaged(path)
@@ -41,14 +46,14 @@ def read_parquet(path: Path, expected: str) -> pa.Table:
         return table
 
 
-def relation_arrays(path: Path, table: pa.Table) -> Arrays:
+def _relation_arrays(path: Path, table: pa.Table) -> Arrays:
     """The columns of a relation."""
     if any(column.null_count for column in table.columns):
         raise refused(path, "there is an empty cell")
     return {name: column.to_numpy() for name, column in zip(table.column_names, table.columns, strict=True)}
 
 
-def term_arrays(path: Path, table: pa.Table) -> Arrays:
+def _term_arrays(path: Path, table: pa.Table) -> Arrays:
     """The columns of the dictionary. In Parquet a text has no number, and a number no text."""
     found = {field.name: field.type for field in table.schema}
     if list(found.items()) != list(_TERMS.items()):

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -113,7 +112,7 @@ def read_snapshot(folder: Path, expected: str) -> Image:
     name = OLD_TERMS if OLD_TERMS in files else TERMS
     if name not in files:
         manifest["files"].refuse(f"does not name {TERMS}")
-    terms = terms_of_columns(folder / name, _read_terms(folder / name, files[name]))
+    terms = terms_of_columns(folder / name, _read(folder / name, files[name], are_terms=True))
     next_rule = manifest["next_rule"].integer(1, _MOST)
     pairs = manifest["pairs"].members() if manifest.get("pairs") is not None else ()
     return Image(
@@ -184,7 +183,7 @@ def _relations(folder: Path, item: Item, files: Mapping[str, str], terms: int) -
         if name.text() in relations:
             name.refuse("is there twice")
         path = folder / file.text()
-        columns = _read_relation(path, files[file.text()])
+        columns = _read(path, files[file.text()])
         places = arity.integer(0, MOST_ARGUMENTS)
         relations[name.text()] = relation_of_columns(path, name.text(), places, terms, columns)
     return tuple(relations.values())
@@ -197,26 +196,13 @@ def _closures(item: Item) -> tuple[str, ...]:
     return names
 
 
-def _read_terms(path: Path, expected: str) -> Arrays:
+def _read(path: Path, expected: str, are_terms: bool = False) -> Arrays:
+    """The arrays of a file: those of the dictionary, or those of a relation."""
     if path.suffix != OLD_ENDING:
         return read_arrays(path, expected)
-    old = _old_tables()
-    arrays: Arrays = old.term_arrays(path, old.read_parquet(path, expected))
-    return arrays
-
-
-def _read_relation(path: Path, expected: str) -> Arrays:
-    if path.suffix != OLD_ENDING:
-        return read_arrays(path, expected)
-    old = _old_tables()
-    arrays: Arrays = old.relation_arrays(path, old.read_parquet(path, expected))
-    return arrays
-
-
-def _old_tables() -> ModuleType:
     with needing("opening a knowledge base that an earlier version saved"):
-        from tidelog.storage import parquet_files
-    return parquet_files
+        from tidelog.storage.parquet_files import read_parquet
+    return read_parquet(path, expected, are_terms)
 
 
 def columns_of_relation(relation: RelationImage) -> Arrays:

@@ -159,7 +159,7 @@ def messages() -> None:
     """What needs a package says so, names the extra, and changes nothing."""
     from tidelog import formats
     from tidelog.cli.shell import Shell, _prompt
-    from tidelog.storage.snapshot_files import _read_terms
+    from tidelog.storage.snapshot_files import _read
 
     kb = knowledge_base()
     needs: dict[str, tuple[str, Callable[[], object]]] = {
@@ -170,7 +170,7 @@ def messages() -> None:
         "facts in files": ("arrow", lambda: formats.read_facts("folder")),
         "reading or writing facts": ("arrow", lambda: kb.load("folder")),
         "or writing facts in files": ("arrow", lambda: kb.export("folder")),
-        "an earlier version saved": ("arrow", lambda: _read_terms(Path("terms.parquet"), "")),
+        "an earlier version saved": ("arrow", lambda: _read(Path("terms.parquet"), "", are_terms=True)),
         "the shell": ("cli", lambda: _prompt(Shell(kb))),
         "tidelog.spark": ("spark", lambda: import_module("tidelog.spark")),
     }
