@@ -10,6 +10,7 @@ are not used: only the kind of the data is the same, not its numbers.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -106,20 +107,22 @@ def _towns(data: Columns, people: Names, town: int, rng: random.Random) -> None:
         data.related("hasSameHomeTownWith", people[one], people[other])
 
 
+def _typed(data: Columns, kinds: Mapping[str, Sequence[str]]) -> Names:
+    """Things of some kinds, all of them."""
+    for kind, names in kinds.items():
+        for name in names:
+            data.typed(kind, name)
+    return [name for names in kinds.values() for name in names]
+
+
 def _hobbies(data: Columns, people: Names, rng: random.Random) -> None:
-    for kind, hobbies in _HOBBIES.items():
-        for hobby in hobbies:
-            data.typed(kind, hobby)
-    every = [hobby for hobbies in _HOBBIES.values() for hobby in hobbies]
+    every = _typed(data, _HOBBIES)
     for name in people:
         for hobby in rng.sample(every, rng.randint(0, 4)):
             data.related(rng.choice(("like", "love", "isCrazyAbout")), name, hobby)
 
 
 def _majors(data: Columns, students: Names, rng: random.Random) -> None:
-    for kind, majors in _MAJORS.items():
-        for major in majors:
-            data.typed(kind, major)
-    every = [major for majors in _MAJORS.values() for major in majors]
+    every = _typed(data, _MAJORS)
     for name in students:
         data.related("hasMajor", name, rng.choice(every))
