@@ -6,7 +6,10 @@ from pathlib import Path
 
 SUPPORT = Path(__file__).parent
 ROOT = SUPPORT.parent.parent
-FOLDERS = (SUPPORT, *(SUPPORT / name for name in ("live", "oracles", "scenes", "server", "spark", "storage")))
+FOLDERS = (
+    SUPPORT,
+    *(SUPPORT / name for name in ("live", "oracles", "programs", "scenes", "server", "spark", "storage")),
+)
 
 # How to run a test script by hand.
 BY_HAND = f"PYTHONPATH={':'.join(str(folder.relative_to(ROOT)) for folder in FOLDERS)} python"

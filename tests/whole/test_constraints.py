@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_written_rules import _accepted, _Maker, _rows, _shown
 
 import naive
-from engine_util import ALGORITHMS
+from engine_util import ALGORITHMS, materialisation
 from soaking import seeds
 from tidelog import ConstraintError, KnowledgeBase, StratificationError
 from tidelog.cli.command_line import main
@@ -16,6 +15,7 @@ from tidelog.errors import UnsafeRuleError
 from tidelog.language import parse_program, parse_rules
 from tidelog.program.graph import RuleGraph
 from tidelog.spark.plan.refusals import check_fit
+from written_rules import Fact, WrittenRules, accepted, rows_of
 
 PROGRAM = """
 may(X, A) :- role(X, R), grants(R, A).  grants(admin, write).  suspended(ann).
@@ -25,7 +25,7 @@ may(X, A) :- role(X, R), grants(R, A).  grants(admin, write).  suspended(ann).
 
 def test_a_violation_is_refused_with_its_proof() -> None:
     kb = KnowledgeBase(PROGRAM)
-    before = _shown(kb)
+    before = materialisation(kb)
     with pytest.raises(ConstraintError) as caught:
         kb.update(add={"role": [("ann", "admin"), ("bob", "admin")]})
     assert str(caught.value).splitlines()[:4] == [
@@ -35,7 +35,7 @@ def test_a_violation_is_refused_with_its_proof() -> None:
         "│   ├── role(ann, admin)  explicit",
     ]
     assert [proof.fact for proof in caught.value.violations] == [":- may(ann, write), suspended(ann)"]
-    assert _shown(kb) == before
+    assert materialisation(kb) == before
     with pytest.raises(ConstraintError):
         kb.what_if(add={"role": [("ann", "admin")]})
     assert set(kb.update(add={"role": [("bob", "admin")]}).added) == {"role", "may"}
@@ -96,8 +96,8 @@ def test_spark_refuses_them_by_name() -> None:
 def test_the_oracle_agrees_on_what_is_refused(algorithm: str) -> None:
     refused = 0
     for seed in seeds(range(6), f"constraints {algorithm}"):
-        maker = _Maker(seed)
-        texts, bodies = _accepted(maker), []
+        maker = WrittenRules(seed)
+        texts, bodies = accepted(maker), []
         while not bodies:
             body = maker.rule("p9").partition(":- ")[2]
             try:
@@ -107,16 +107,16 @@ def test_the_oracle_agrees_on_what_is_refused(algorithm: str) -> None:
                 continue
         rules = [rule for text in [*texts, f"violated :- {bodies[0]}"] for rule in parse_rules(text, {})]
         kb = KnowledgeBase("\n".join([*texts, f":- {bodies[0]}"]), maintenance=algorithm)
-        facts: set[tuple[str, tuple[int, ...]]] = set()
+        facts: set[Fact] = set()
         for _ in range(4):
             come = {maker.fact() for _ in range(3)}
-            wanted = naive.materialise(rules, _rows(facts | come))
+            wanted = naive.materialise(rules, rows_of(facts | come))
             try:
-                kb.update(add=_rows(come))
+                kb.update(add=rows_of(come))
                 facts |= come
                 assert "violated" not in wanted, (seed, texts, bodies)
             except ConstraintError:
                 refused += 1
                 assert "violated" in wanted, (seed, texts, bodies)
-            assert _shown(kb) == naive.materialise(rules, _rows(facts)), (seed, texts, bodies)
+            assert materialisation(kb) == naive.materialise(rules, rows_of(facts)), (seed, texts, bodies)
     assert refused

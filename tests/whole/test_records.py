@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import naive
-from engine_util import ALGORITHMS
+from engine_util import ALGORITHMS, materialisation
 from soaking import seeds
 from tidelog import IRI, KnowledgeBase, Record
-from tidelog.errors import ArityError, DataError, LimitError, ParseError, StratificationError, UnsafeRuleError
-from tidelog.language import parse_program, parse_rules
-from tidelog.language.printer import plain_text
+from tidelog.errors import DataError, LimitError, ParseError
+from tidelog.language import parse_program
 from tidelog.records import MOST_CHARACTERS
+from written_rules import accepted, check_printing, check_rules
 
 POINTS = """
     at(a, [1, 2]). at(b, [3, [4, 5]]). at(c, nil). at(d, [1, 2, 3]). at(e, [7, 7]). at(f, []). n(1). n(7). n(7.0).
@@ -75,13 +75,13 @@ def test_lists() -> None:
 def test_the_oracle_agrees_on_programs(text: str, algorithm: str) -> None:
     program = parse_program(text)
     kb = KnowledgeBase(text, maintenance=algorithm)
-    assert _shown(kb) == naive.materialise(program.rules, program.rows)
+    assert materialisation(kb) == naive.materialise(program.rules, program.rows)
     rows = {name: rows[::2] for name, rows in program.rows.items()}
     kb.update(delete=rows)
     left = {name: rows[1::2] for name, rows in program.rows.items()}
-    assert _shown(kb) == naive.materialise(program.rules, left)
+    assert materialisation(kb) == naive.materialise(program.rules, left)
     kb.update(add=rows)
-    assert _shown(kb) == naive.materialise(program.rules, program.rows)
+    assert materialisation(kb) == naive.materialise(program.rules, program.rows)
 
 
 # ---- random programs, under every algorithm
@@ -132,66 +132,17 @@ class _Maker:
         return f"{name}({head}) :- {', '.join(items)}."
 
 
-def _accepted(maker: _Maker) -> list[str]:
-    kept: list[str] = []
-    for _ in range(60):
-        text = maker.rule(f"p{len(kept)}")
-        try:
-            KnowledgeBase(text)
-        except (UnsafeRuleError, StratificationError, ArityError):
-            continue
-        kept.append(text)
-        if len(kept) == 4:
-            break
-    return kept
-
-
-def _shown(kb: KnowledgeBase) -> naive.Database:
-    return naive.without_empty(
-        {name: naive.database({name: kb.facts(name)}).get(name, set()) for name in kb.predicates}
-    )
-
-
-def _rows(facts: set[tuple[str, tuple[Any, ...]]]) -> dict[str, list[tuple[Any, ...]]]:
-    rows: dict[str, list[tuple[Any, ...]]] = {}
-    for name, row in sorted(facts, key=repr):
-        rows.setdefault(name, []).append(row)
-    return rows
-
-
 @pytest.mark.filterwarnings("ignore::tidelog.errors.CrossProductWarning")
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_oracle_agrees(algorithm: str) -> None:
     for seed in seeds(range(8), f"records {algorithm}"):
         maker = _Maker(seed)
-        texts = _accepted(maker)
-        rules = [rule for text in texts for rule in parse_rules(text, {})]
-        kb = KnowledgeBase("\n".join(texts), maintenance=algorithm)
-        facts: set[tuple[str, tuple[Any, ...]]] = set()
-        for step in range(3):
-            come = {maker.fact() for _ in range(12)}
-            gone = {fact for number, fact in enumerate(sorted(facts, key=repr)) if (number + step) % 3 == 0}
-            facts = (facts - gone) | come
-            kb.update(add=_rows(come), delete=_rows(gone))
-            assert _shown(kb) == naive.materialise(rules, _rows(facts)), (seed, texts, sorted(facts, key=repr))
-        for text in texts:
-            kb.remove_rules(text)
-        kb.add_rules("\n".join(texts))
-        assert _shown(kb) == naive.materialise(rules, _rows(facts)), (seed, texts)
+        check_rules(maker, accepted(maker, 4, lambda _: True), algorithm, 12)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_printing_and_parsing_again_is_the_same(seed: int) -> None:
-    maker = _Maker(seed)
-    for text in (maker.rule("p1") for _ in range(5)):
-        try:
-            program = parse_program(text)
-        except UnsafeRuleError:
-            continue
-        assert parse_program(str(program)).rules == program.rules
-        for rule in program.rules:
-            (plain,) = parse_rules(plain_text(rule), {})
-            assert (plain.head, plain.body) == (rule.head, rule.body)
+    check_printing(_Maker(seed))
 
 
 # ---- values
@@ -297,8 +248,8 @@ def test_subscriptions_streams_and_live_mode() -> None:
     rows = {name: [row for row in rows if row[0] != "a"] for name, rows in program.rows.items()}
     rows["at"].append(("z", Record(8, 9)))
     wanted = naive.materialise(program.rules, rows)
-    assert _shown(streamed) == wanted
-    assert _shown(live) == wanted
+    assert materialisation(streamed) == wanted
+    assert materialisation(live) == wanted
     assert told
 
 
@@ -307,9 +258,9 @@ def test_saving_and_the_journal(tmp_path: Path) -> None:
         kb.save(tmp_path / "kb")
     with KnowledgeBase.open(tmp_path / "kb", journal=True) as kb:
         kb.update(add_rules="last(N, Z) :- at(N, [_, _, Z]).", add={"at": [("z", ("x", (1.5, IRI("i:1")), 3))]})
-        wanted, rules = _shown(kb), kb.rules
+        wanted, rules = materialisation(kb), kb.rules
     with KnowledgeBase.open(tmp_path / "kb") as kb:
-        assert (_shown(kb), kb.rules) == (wanted, rules)
+        assert (materialisation(kb), kb.rules) == (wanted, rules)
         assert kb.facts("last") == {("d", 3), ("z", 3)}
         kb.remove_rules("last(A, B) :- at(A, [_, _, B]).")
         assert "last" not in kb.predicates

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import clingo
 import pytest
 
 import naive
-from engine_util import ALGORITHMS
+from engine_util import ALGORITHMS, materialisation
 from soaking import seeds
 from tidelog import KnowledgeBase
-from tidelog.errors import ArityError, ConstraintError, ParseError, StratificationError, TidelogError, UnsafeRuleError
+from tidelog.errors import ConstraintError, ParseError, TidelogError, UnsafeRuleError
 from tidelog.language import parse_program, parse_rules
-from tidelog.language.printer import plain_text
 from tidelog.language.syntax import Atom
 from tidelog.language.written.expansion import MOST_CHOICES
+from written_rules import WrittenRules, accepted, check_printing, check_rules
 
 PROGRAM = """
 node(a). node(b). node(c). edge(a, b). edge(a, c). edge(b, c). limit(3).
@@ -88,116 +87,18 @@ def test_clingo_agrees() -> None:
 
 # ---- random programs, under every algorithm
 
-_ARITIES = {"a": 1, "b": 1, "e": 2, "f": 2}
-
-
-class _Maker:
-    """Makes rules of all forms over small numbers. What is unsafe or not stratified is left out by whoever asks."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-
-    def fact(self) -> tuple[str, tuple[int, ...]]:
-        name = self._random.choice(list(_ARITIES))
-        return name, tuple(self._random.randrange(4) for _ in range(_ARITIES[name]))
-
-    def rule(self, name: str) -> str:
-        chance = self._random.random()
-        body = self._body("XY", 2)
-        if chance < 0.2:
-            return f"{name}(X), q{name}(X, Y) :- {body}."
-        if chance < 0.4:
-            return f"{name}({self._random.choice(('count', 'sum', 'max'))}(X)) :- {body}."
-        return f"{name}(X, Y) :- {body}."
-
-    def _body(self, names: str, depth: int) -> str:
-        atoms = [self._atom(names) for _ in range(self._random.randint(1, 2))]
-        return ", ".join([*atoms, *(self._item(names, depth) for _ in range(self._random.randint(0, 2)))])
-
-    def _atom(self, names: str) -> str:
-        name = self._random.choice([*_ARITIES, "p0"] if self._random.random() < 0.1 else list(_ARITIES))
-        arity = _ARITIES.get(name, 2)
-        terms = (self._random.choice((*names, *names, str(self._random.randrange(4)), "_")) for _ in range(arity))
-        return f"{name}({', '.join(terms)})"
-
-    def _item(self, names: str, depth: int) -> str:
-        choice, variable = self._random.randrange(6 if depth else 3), self._random.choice(names)
-        if choice == 0:
-            return f"not {self._atom(names)}"
-        if choice == 1:
-            return f"{variable} {self._random.choice(('<', '!=', '='))} {self._random.choice((*names, '2'))}"
-        if choice == 2:
-            return f"{variable} in range({self._random.choice(('0', *names))}, {self._random.randint(1, 4)})"
-        if choice == 3:
-            return f"( {self._body(names, depth - 1)} ; {self._body(names, depth - 1)} )"
-        function = self._random.choice(("count", "sum", "min", "max"))
-        aggregate = f"{function} {{ Z : {self._body(names + 'Z', depth - 1)} }}"
-        return f"{variable} {self._random.choice(('=', '<', '>='))} {aggregate}"
-
-
-def _accepted(maker: _Maker) -> list[str]:
-    """Rules that can be evaluated beside each other, each of them special."""
-    kept: list[str] = []
-    for _ in range(60):
-        text = maker.rule(f"p{len(kept)}")
-        try:
-            if all(rule.origin is None for rule in parse_rules(text, {})):
-                continue
-            KnowledgeBase("\n".join([*kept, text]))
-        except (UnsafeRuleError, StratificationError, ArityError):
-            continue
-        kept.append(text)
-        if len(kept) == 3:
-            break
-    return kept
-
-
-def _shown(kb: KnowledgeBase) -> naive.Database:
-    return naive.without_empty(
-        {name: naive.database({name: kb.facts(name)}).get(name, set()) for name in kb.predicates}
-    )
-
 
 @pytest.mark.filterwarnings("ignore::tidelog.errors.CrossProductWarning")
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_oracle_agrees(algorithm: str) -> None:
     for seed in seeds(range(12), f"written {algorithm}"):
-        maker = _Maker(seed)
-        texts = _accepted(maker)
-        rules = [rule for text in texts for rule in parse_rules(text, {})]
-        kb = KnowledgeBase("\n".join(texts), maintenance=algorithm)
-        facts: set[tuple[str, tuple[int, ...]]] = set()
-        for step in range(3):
-            come, gone = {maker.fact() for _ in range(8)}, {fact for fact in facts if hash((fact, seed, step)) % 3 == 0}
-            facts = (facts - gone) | come
-            kb.update(add=_rows(come), delete=_rows(gone))
-            assert _shown(kb) == naive.materialise(rules, _rows(facts)), (seed, texts, sorted(facts))
-        for text in texts:
-            kb.remove_rules(text)
-        assert _shown(kb) == naive.materialise([], _rows(facts)), (seed, texts)
-        kb.add_rules("\n".join(texts))
-        assert _shown(kb) == naive.materialise(rules, _rows(facts)), (seed, texts)
-
-
-def _rows(facts: set[tuple[str, tuple[int, ...]]]) -> dict[str, list[tuple[int, ...]]]:
-    rows: dict[str, list[tuple[int, ...]]] = {}
-    for name, row in sorted(facts):
-        rows.setdefault(name, []).append(row)
-    return rows
+        maker = WrittenRules(seed)
+        check_rules(maker, accepted(maker), algorithm, 8)
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_printing_and_parsing_again_is_the_same(seed: int) -> None:
-    maker = _Maker(seed)
-    for text in (maker.rule("p1") for _ in range(5)):
-        try:
-            program = parse_program(text)
-        except UnsafeRuleError:
-            continue
-        assert parse_program(str(program)).rules == program.rules
-        for rule in program.rules:
-            (plain,) = parse_rules(plain_text(rule), {})
-            assert (plain.head, plain.body) == (rule.head, rule.body)
+    check_printing(WrittenRules(seed))
 
 
 # ---- all parts of the system
@@ -297,20 +198,20 @@ def test_streams_and_live_mode() -> None:
     facts = naive.database(program.facts)
     facts = naive.union(naive.minus(facts, naive.database({"edge": [("a", "b")]})), naive.database({"node": [("d",)]}))
     wanted = naive.materialise(program.rules, naive.plain(naive.union(facts, naive.database({"edge": [("c", "a")]}))))
-    assert _shown(streamed) == wanted
-    assert _shown(live) == wanted
+    assert materialisation(streamed) == wanted
+    assert materialisation(live) == wanted
 
 
 def test_saving_and_the_journal(tmp_path: Path) -> None:
     with KnowledgeBase(PROGRAM) as kb:
         kb.save(tmp_path / "kb")
-        wanted, rules = _shown(kb), kb.rules
+        wanted, rules = materialisation(kb), kb.rules
     with KnowledgeBase.open(tmp_path / "kb", journal=True) as kb:
-        assert (_shown(kb), kb.rules) == (wanted, rules)
+        assert (materialisation(kb), kb.rules) == (wanted, rules)
         kb.update(add_rules="lonely(X) :- node(X), count { Y : edge(X, Y) } = 0.", add={"node": [("z",)]})
-        wanted, rules = _shown(kb), kb.rules
+        wanted, rules = materialisation(kb), kb.rules
     with KnowledgeBase.open(tmp_path / "kb") as kb:
-        assert (_shown(kb), kb.rules) == (wanted, rules)
+        assert (materialisation(kb), kb.rules) == (wanted, rules)
         assert sorted(kb.facts("lonely")) == [("c",), ("z",)]
         kb.remove_rules("lonely(A) :- node(A), count { B : edge(A, B) } = 0.")
         assert "lonely" not in kb.predicates
@@ -334,10 +235,10 @@ def test_a_minimum_in_a_recursion_beside_alternatives_and_aggregates() -> None:
         kb = KnowledgeBase(program, maintenance=algorithm)
         facts: dict[str, list[tuple[object, ...]]] = {"source": [("a",)], "road": [*roads], "closed": [("e",)]}
         kb.update(add=facts)
-        assert _shown(kb) == naive.materialise(rules, facts)  # type: ignore[arg-type]
+        assert materialisation(kb) == naive.materialise(rules, facts)  # type: ignore[arg-type]
         kb.update(delete={"road": [roads[2]], "closed": [("e",)]})
         facts = {"source": [("a",)], "road": [*roads[:2], *roads[3:]]}
-        assert _shown(kb) == naive.materialise(rules, facts)  # type: ignore[arg-type]
+        assert materialisation(kb) == naive.materialise(rules, facts)  # type: ignore[arg-type]
         kb.remove_rules(
             "dist(B, min(E + W), min(E + W, A)) :- dist(A, E, _), ( road(A, B, W) ; road(B, A, W), not closed(B) )."
         )
@@ -366,7 +267,7 @@ def test_what_cannot_be_summed_is_not_nothing() -> None:
     facts = {"node": [("a",), ("b",), ("c",)], "w": [("a", "x"), ("b", 1)]}
     kb = KnowledgeBase(text)
     kb.update(add=facts)
-    assert _shown(kb) == naive.materialise(parse_rules(text, {}), facts)
+    assert materialisation(kb) == naive.materialise(parse_rules(text, {}), facts)
     assert [sorted(kb.facts(name)) for name in "pqr"] == [[("b",), ("c",)], [("a",), ("c",)], [("c",)]]
     assert "nothing gives w(c, Z)" in str(kb.explain("r(c)"))
 

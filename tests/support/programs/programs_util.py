@@ -4,7 +4,7 @@
 `expected/answers.txt` what `tidelog run` prints for the queries. The text of a cell and of an answer is written down
 here once more, apart from `tidelog.formats`, so that a mistake there cannot hide in the expectation.
 
-`python tests/support/programs_util.py [NAME …]` writes the expected files anew from the oracle. Read the
+`python tests/support/programs/programs_util.py [NAME …]` writes the expected files anew from the oracle. Read the
 difference before you believe it.
 """
 
