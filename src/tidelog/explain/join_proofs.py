@@ -23,6 +23,7 @@ from tidelog.engine.update.match_rows import matches
 from tidelog.errors import TidelogError
 from tidelog.explain.backwards import BackwardRules
 from tidelog.explain.closure_proofs import Measure
+from tidelog.language.names import is_checked_once
 from tidelog.language.syntax import Atom, Variable
 from tidelog.machine import flags as F
 from tidelog.program.graph import Component
@@ -127,7 +128,7 @@ class JoinProofs:
             relation = self._relation(Atom(predicate, tuple(Variable(f"#{place}") for place in range(arity))))
             relation.clear()
             if rows:
-                relation.load(np.array(list(rows.values()), np.int32).reshape(-1, arity), F.IN | F.OLD)
+                relation.load(np.array(list(rows.values()), np.int32).reshape(len(rows), arity), F.IN | F.OLD)
             found.append(relation)
         return found
 
@@ -233,9 +234,11 @@ class JoinProofs:
         return self._heights[fact]
 
     def _height_of(self, offer: _Offer) -> int:
+        """What a part that is checked once rests on, the rule with the part rests on: it is no step."""
         if offer.rule is None:
             return 0
-        return 1 + max((self._heights.get(premise, 0) for premise in offer.premises), default=0)
+        highest = max((self._heights.get(premise, 0) for premise in offer.premises), default=0)
+        return highest if is_checked_once(offer.fact[0]) else 1 + highest
 
     def write(self, fact: Fact, wording: Wording, lower: Lower) -> Proof:
         """The proof of a fact."""

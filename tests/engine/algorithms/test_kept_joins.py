@@ -266,6 +266,22 @@ def test_a_proof_may_go_through_values_on_the_way() -> None:
     assert "`b` joins the values of each group, which gives b(1, [0, 6])." in str(kb.why_not("b(1, [0, 1])"))
 
 
+def test_parts_that_are_checked_once_are_no_steps_of_proofs() -> None:
+    kb = KnowledgeBase()
+    kb.register_lattice("most", max)
+    kb.add_rules("""
+        at(X, most(V)) :- start(X, V).
+        at(Y, most(V)) :- seen(Y), start(_, V).
+        seen(Y) :- edge(X, Y), at(X, _), at(Z, _), first(Z).
+        seen(Y) :- bridge(X, Y), at(X, _), at(Z, _), second(Z).
+        goal(X) :- at(X, _).
+        goal(X) :- c6(X).
+        c6(X) :- c5(X).  c5(X) :- c4(X).  c4(X) :- c3(X).  c3(X) :- c2(X).  c2(X) :- c1(X).  c1(X) :- c0(X).
+    """)
+    kb.update(add="start(a, 1). edge(a, b). bridge(b, d). c0(d). first(a). second(b).")
+    assert [proof.height for proof in kb.proofs("goal(d)")] == [6, 7]
+
+
 # --- registering ----------------------------------------------------------------------------------------------------
 
 
