@@ -83,18 +83,18 @@ def test_a_thread_that_a_function_waits_for_is_refused(monkeypatch: pytest.Monke
 
 
 def test_a_thread_that_changes_something_waits_for_many_short_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tidelog.runtime.knowledge_lock, "MOST_OF_A_CALL", 0.3)
+    monkeypatch.setattr(tidelog.runtime.knowledge_lock, "MOST_OF_A_CALL", 1.0)
     monkeypatch.setattr(tidelog.runtime.signals, "LOOK_EVERY", 0.01)
     kb = KnowledgeBase()
     inside = threading.Event()
     kb.register("slow", lambda value: (inside.set(), time.sleep(0.05), value)[2])
     kb.add_rules("r(Y) :- q(X), Y = slow(X).")
-    thread = threading.Thread(target=kb.update, kwargs={"add": {"q": [(number,) for number in range(20)]}})
+    thread = threading.Thread(target=kb.update, kwargs={"add": {"q": [(number,) for number in range(30)]}})
     thread.start()
-    inside.wait(60)
+    assert inside.wait(60)
     assert len(kb.facts("r")) == 0
-    kb.update(add={"q": [(20,)]})
-    assert len(kb.facts("r")) == 21
+    kb.update(add={"q": [(30,)]})
+    assert len(kb.facts("r")) == 31
     thread.join()
 
 
@@ -257,18 +257,16 @@ def test_a_thread_that_a_reader_of_facts_waits_for_is_refused(given: str, monkey
 
 
 def test_who_leaves_a_context_does_not_wait_for_the_update_in_work() -> None:
-    kb = KnowledgeBase()
+    kb, told = KnowledgeBase(), list[int]()
     inside, go_on = threading.Event(), threading.Event()
-    kb.register("wait", lambda value: (inside.set(), go_on.wait(60), value)[2])
+    kb.register("wait", lambda value: (inside.set(), go_on.wait(60), told.append(value), value)[3])
     kb.add_rules("r(Y) :- q(X), Y = wait(X).")
-    began = time.monotonic()
     live = kb.live()
     live.__enter__()
     live.submit(add={"q": [(1,)]})
     assert inside.wait(60)
     live.__exit__(ZeroDivisionError, None, None)
-    assert not go_on.is_set()
-    assert time.monotonic() - began < 30
+    assert not told, "the function has not returned"
     go_on.set()
     live.settle()
     assert len(kb) == 2

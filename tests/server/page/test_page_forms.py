@@ -58,16 +58,16 @@ def test_records_and_declared_columns(page: Page) -> None:
     page.press("[3, 4]", ".rows")
     page.sees("place = [3, 4]", ".tools")
     page.sees_no("house", ".rows")
-    page.one(".rows a.why").click()
+    page.click(".rows a.why")
     page.sees("at(tree, [3, 4])", "h2")
     page.sees("explicit")
 
 
 def test_the_graph_of_constraints_and_of_parts_of_rules(page: Page) -> None:
     page.go("#/graph")
-    page.one(".dag-box[aria-label^='constraint, 1 rule']").click()
+    page.click(".dag-box[aria-label^='constraint, 1 rule']")
     page.sees("N > 7", "[aria-label='Chosen component']")
-    page.one(".dag-box[aria-label^='degree, 1 rule']").click()
+    page.click(".dag-box[aria-label^='degree, 1 rule']")
     page.sees("count { Y : edge(X, Y) }", "[aria-label='Chosen component']")
 
 

@@ -27,7 +27,7 @@ def test_narrow_screens_scroll_in_one_direction(page: Page) -> None:
         page.go(path)
         page.one(part)
         assert page.browser.execute_script("return document.documentElement.scrollWidth") <= 360, view
-        page.one(f".views a[href='#/{view}'][aria-current=page]").click()
+        page.click(f".views a[href='#/{view}'][aria-current=page]")
 
 
 def test_narrow_screens_leave_words_whole(page: Page) -> None:

@@ -44,7 +44,7 @@ def test_facts_are_filtered_by_text_and_by_value(page: Page) -> None:
 
 def test_explicit_facts_alone(page: Page) -> None:
     page.go("#/facts/belongs")
-    page.one(".tools input[type=checkbox]").click()
+    page.click(".tools input[type=checkbox]")
     page.sees("There are no facts now.")
 
 
@@ -56,7 +56,7 @@ def test_facts_come_in_pages(page: Page, served: Served) -> None:
     page.sees("101–200 of 250", ".pages")
     page.press("Next →")
     page.sees("201–250 of 250", ".pages")
-    assert not page.button("Next →").is_enabled()
+    page.sees_disabled("Next →")
     assert len(page.all(".rows tbody tr")) == 50
     page.press("← Previous")
     page.sees("101–200 of 250", ".pages")
@@ -100,7 +100,7 @@ def test_rule_is_checked_looked_at_applied_and_undone(page: Page) -> None:
     page.sees("Line 10", ".mistakes")
     wrong = page.in_editor("return root.querySelector('.cm-line:has(.cm-wrong) + .cm-mistake')?.textContent ?? ''")
     assert "found T" in wrong
-    assert not page.button("What would change?").is_enabled()
+    page.sees_disabled("What would change?")
     page.keys(*[Keys.BACKSPACE] * 4, ", T), not writes(P, _).")
     page.sees(IDLE, "[aria-label='Your edit']")
     page.press("What would change?")
@@ -153,7 +153,7 @@ def test_rules_that_go_round_in_negation_are_refused(page: Page) -> None:
     page.go("#/rules")
     page.type_rules("p(X) :- member(X, _), not q(X).\nq(X) :- member(X, _), not p(X).")
     page.sees("Line", ".mistakes")
-    assert not page.button("What would change?").is_enabled()
+    page.sees_disabled("What would change?")
     page.press("Reset")
     page.sees_no("Line", "main")
 
@@ -253,14 +253,14 @@ def test_graph_shows_components_and_their_rules(page: Page) -> None:
     page.go("#/graph")
     page.sees("9 rules in 7 components")
     page.one("[data-id='p:member']")
-    page.one(".dag-box[aria-label^='belongs, recursive, 2 rules, 25 facts']").click()
+    page.click(".dag-box[aria-label^='belongs, recursive, 2 rules, 25 facts']")
     page.sees("belongs(P, U) :- belongs(P, T), within(T, U).", "[aria-label='Chosen component']")
     page.sees("rule applications", "[aria-label='Chosen component']")
     page.keys(Keys.ARROW_RIGHT, Keys.ENTER)
     page.sees("may(P, A, R) :-", "[aria-label='Chosen component']")
-    page.one("[data-id='p:guarded']").click()
+    page.click("[data-id='p:guarded']")
     page.sees("exposed(R) :- reaches(portal, R), guarded(R).", "[aria-label='Chosen predicate']")
-    page.one("[aria-label='Chosen predicate'] a").click()
+    page.click("[aria-label='Chosen predicate'] a")
     page.sees("invoices", ".rows")
 
 
@@ -271,18 +271,18 @@ def test_proof_from_a_fact_as_tree_and_as_graph(page: Page) -> None:
     from page_util import Keys
 
     page.go("#/facts/sensitive")
-    page.one("a[aria-label='Why sensitive(barbara, invoices)']").click()
+    page.click("a[aria-label='Why sensitive(barbara, invoices)']")
     page.sees("holds", ".verdict")
     page.sees("no fact matches suspended(barbara)", "[role=tree]")
     page.sees("by sensitive(P, R) :- may(P, write, R), exposed(R).", "[role=tree]")
-    page.one("[role=treeitem]").click()
+    page.click("[role=treeitem]")
     page.sees_no("suspended(barbara)", "[role=tree]")
     page.browser.execute_script("document.querySelector('[role=treeitem]').focus()")
     page.keys(Keys.ARROW_RIGHT, Keys.ARROW_DOWN)
     page.sees("granted(billing, write, invoices)", "[role=tree]")
     assert page.browser.switch_to.active_element.get_attribute("aria-level") == "2"
     page.press("Graph")
-    page.one(".dag-box[aria-label='guarded(invoices), explicit']").click()
+    page.click(".dag-box[aria-label='guarded(invoices), explicit']")
     page.sees("guarded(invoices) explicit", ".step")
 
 
@@ -323,7 +323,7 @@ def test_updates_are_charted_as_they_come(page: Page, served: Served) -> None:
     number = served.update(delete={"calls": [["a", "b"]]})["update"]
     page.one(f".chart.latency .bar-group[data-key='{number}']")
     assert len(page.all(".chart.work .bar-group")) == len(page.all(".chart.latency .bar-group")) == before + 1
-    page.one(f".chart.latency .bar-group[data-key='{number}']").click()
+    page.click(f".chart.latency .bar-group[data-key='{number}']")
     page.sees("reaches\n−1", f"[aria-label='Update {number}']")
     page.browser.execute_script(f"document.querySelector('.latency [data-key=\"{number}\"]').focus()")
     page.keys(Keys.ARROW_LEFT)

@@ -30,7 +30,7 @@ schema = schemathesis.openapi.from_dict(description("1"))
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with served(tmp_path_factory.mktemp("described") / "store", "--max-facts", "20000", "--timeout", "2") as server:
         yield server.url
-        with httpx.Client(base_url=server.url) as http:
+        with httpx.Client(base_url=server.url, timeout=60) as http:
             assert http.get("/health").status_code == 200
             assert http.post("/query", json={"query": "path(a, c)"}).status_code == 200
             assert http.get("/statistics").json()["subscriptions"]["streams"] == 0
@@ -39,7 +39,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_every_route_is_described(url: str) -> None:
-    found = httpx.get(f"{url}openapi.json").json()
+    found = httpx.get(f"{url}openapi.json", timeout=60).json()
     assert found["paths"].keys() == PATHS.keys()
 
 

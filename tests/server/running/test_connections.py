@@ -13,7 +13,7 @@ import pytest
 
 from server_util import ServerProcess, served
 
-STALL = 1.0
+STALL = 1.5
 HEAD = b"POST /update HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 
 
@@ -21,13 +21,13 @@ HEAD = b"POST /update HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/j
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     with served(tmp_path_factory.mktemp("connections") / "store", "--stall", str(STALL)) as server:
         yield server
-        assert httpx.get(f"{server.url}health").status_code == 200
+        assert httpx.get(f"{server.url}health", timeout=60).status_code == 200
         assert server.stop() == 0
         assert not [line for line in server.log if line["level"] == "error"]
 
 
 def connected(server: ServerProcess) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", server.port), 20)
+    return socket.create_connection(("127.0.0.1", server.port), 60)
 
 
 def answer_to(peer: socket.socket) -> bytes:
@@ -82,19 +82,19 @@ def test_a_slow_body_has_its_time(server: ServerProcess) -> None:
     body = b'{"add": {"slow": [["body"]]}}'
     with connected(server) as peer:
         peer.sendall(HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body))
-        for place in range(0, len(body), 8):
-            time.sleep(STALL / 2)
-            peer.sendall(body[place : place + 8])
+        for place in range(0, len(body), 4):  # in eight pieces, far longer than `STALL` in all
+            time.sleep(STALL / 5)
+            peer.sendall(body[place : place + 4])
         assert answer_to(peer).startswith(b"HTTP/1.1 200")
 
 
 def test_an_answer_that_nobody_takes_is_given_up(server: ServerProcess) -> None:
     rows = [[f"{number}-{'x' * 1000}"] for number in range(8000)]
-    with httpx.Client(base_url=server.url, timeout=30) as http:
+    with httpx.Client(base_url=server.url, timeout=60) as http:
         http.post("/update?rows=0", json={"add": {"long": rows}})
     with socket.socket() as peer:
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        peer.settimeout(20)
+        peer.settimeout(60)
         peer.connect(("127.0.0.1", server.port))
         peer.sendall(b"GET /facts/long?limit=8000 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         time.sleep(3 * STALL)

@@ -11,17 +11,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
+from selenium.common.exceptions import ElementClickInterceptedException, StaleElementReferenceException
 from selenium.webdriver import ActionChains, Chrome, ChromeOptions, Keys
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
-PATIENCE = 30.0
+PATIENCE = 60.0
+
+# The page draws anew whenever something happens, so that an element may be gone or covered when it is come to.
+NOT_YET = (StaleElementReferenceException, ElementClickInterceptedException)
 
 # Nothing of the browser itself is asked for over the network, and nothing is kept of an earlier run.
 BROWSER_ARGUMENTS = (
@@ -109,9 +113,9 @@ def wait_until(condition: Callable[[], Any], otherwise: Callable[[], str], patie
     """What a condition gives, as soon as it is true. `otherwise` tells what is there instead, if it never is."""
     end = time.monotonic() + patience
     while True:
-        found = condition()
-        if found:
-            return found
+        with suppress(*NOT_YET):
+            if found := condition():
+                return found
         assert time.monotonic() < end, otherwise()
         time.sleep(0.03)
 
@@ -189,11 +193,27 @@ class Page:
     def press(self, name: str, within: str = "") -> None:
         """Press a button, as soon as it can be pressed."""
 
-        def enabled() -> bool:
-            return self.button(name, within).is_enabled()
+        def pressed() -> bool:
+            button = self.button(name, within)
+            if not button.is_enabled():
+                return False
+            button.click()
+            return True
 
-        wait_until(enabled, lambda: f"the button {name!r} stays disabled:\n{self.text}")
-        self.button(name, within).click()
+        wait_until(pressed, lambda: f"the button {name!r} cannot be pressed:\n{self.text}")
+
+    def sees_disabled(self, name: str) -> None:
+        """Wait until a button cannot be pressed."""
+        wait_until(lambda: not self.button(name).is_enabled(), lambda: f"the button {name!r} can be pressed")
+
+    def click(self, selector: str) -> None:
+        """Click the first element that there is or will be."""
+
+        def clicked() -> bool:
+            self.one(selector).click()
+            return True
+
+        wait_until(clicked, lambda: f"{selector} cannot be clicked in:\n{self.text}")
 
     @property
     def text(self) -> str:
@@ -223,10 +243,14 @@ class Page:
         chain.perform()
 
     def fill(self, selector: str, text: str) -> None:
-        box = self.one(selector)
-        box.send_keys(Keys.CONTROL, "a")
-        box.send_keys(Keys.DELETE)
-        box.send_keys(text)
+        def filled() -> bool:
+            box = self.one(selector)
+            box.send_keys(Keys.CONTROL, "a")
+            box.send_keys(Keys.DELETE)
+            box.send_keys(text)
+            return True
+
+        wait_until(filled, lambda: f"{selector} cannot be filled in:\n{self.text}")
 
     def in_editor(self, script: str) -> Any:
         """Run a script with the `root` of the editor, which is a shadow root."""

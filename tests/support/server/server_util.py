@@ -67,7 +67,7 @@ class ServerProcess:
             if line.startswith("{"):
                 self.log.append(json.loads(line))
         self.process.stderr.close()
-        return self.process.wait(20)
+        return self.process.wait(60)
 
 
 @contextmanager
@@ -110,7 +110,7 @@ def subscribed(url: str, path: str = "/subscribe", last: int | None = None, **as
     """The events of a stream."""
     headers = {} if last is None else {"Last-Event-ID": str(last)}
     with (
-        httpx.Client(base_url=url, timeout=20) as client,
+        httpx.Client(base_url=url, timeout=60) as client,
         client.stream("GET", path, params=asked, headers=headers) as response,
     ):
         assert response.status_code == 200, response.read()
