@@ -43,6 +43,9 @@ pytestmark = pytest.mark.plain
 checked = pytest.mark.skipif(not (CHECKED or JIT_DISABLED), reason="accesses are not checked in this build")
 
 COUNT = 10
+# So many records, or bytes, behind an array there is no other one, wherever the system puts arrays.
+FAR_RECORDS = 1 << 30
+FAR_BYTES = 1 << 40
 
 
 @entry_point
@@ -170,7 +173,7 @@ def test_a_wrong_register_is_met_in_an_update(register: int) -> None:
     kb.update(add={"edge": [(1, 2), (2, 3)]})
     machine = kb._engine.store.machine
     right = int(machine[register])
-    machine[register] = right + (1 << 24)
+    machine[register] = right + FAR_BYTES
     with pytest.raises(MemoryFault):
         kb.update(delete={"edge": [(1, 2)]})
     machine[register] = right
@@ -181,7 +184,7 @@ def test_a_fact_number_beyond_the_records_is_met_in_an_update() -> None:
     kb = KnowledgeBase("copy(X) :- given(X).", modules=False)
     kb.update(add={"given": [(1,)]})
     relation = kb._engine.store.relation("given", 1)
-    relation.table.facts[relation.table.keys != R.EMPTY] = 1 << 20
+    relation.table.facts[relation.table.keys != R.EMPTY] = FAR_RECORDS
     with pytest.raises(MemoryFault):
         kb.update(delete={"given": [(1,)]})
 
@@ -192,7 +195,7 @@ def test_a_link_beyond_the_records_is_met_in_an_update() -> None:
     kb.update(add={"edge": [(1, 2), (2, 3)]})
     relation = kb._engine.store.relation("edge", 2)
     assert len(relation.indexes)
-    relation.cells[: relation.count, relation.first_link_column :] = 1 << 20
+    relation.cells[: relation.count, relation.first_link_column :] = FAR_RECORDS
     with pytest.raises(MemoryFault):
         kb.update(add={"edge": [(3, 1)]})
 
@@ -216,7 +219,7 @@ def test_a_plan_of_a_relation_that_is_not_there_is_met_in_an_update() -> None:
     for update in ({"other": [(1,)]}, {"given": [(1,)]}, {"given": [(2,)]}):
         kb.update(add=update)
     words = kb._engine.store.code._words
-    words[words == kb._engine.store.relation("other", 1).number] = 1 << 20
+    words[words == kb._engine.store.relation("other", 1).number] = FAR_RECORDS
     with pytest.raises(MemoryFault):
         kb.update(add={"given": [(3,)]})
 
