@@ -30,6 +30,7 @@ from tidelog.engine.update.rows import Rows
 from tidelog.language import parse_program
 from tidelog.live.worker import Worker
 from tidelog.machine import growth
+from tidelog.values import Row
 
 NAME = re.compile(r"\b(e\d+|p\d+|last)\b")
 
@@ -144,6 +145,32 @@ def test_what_an_update_in_work_violates_concerns_no_other() -> None:
         kb.update(add={"start": [(5,)], "edge": [(20, 21)]})
     assert "b" in passed, "some came when the constraint was violated already"
     assert set(kb.facts("alone")) == {(number,) for number in range(len(passed))}
+    audit(kb)
+
+
+@pytest.mark.parametrize("modules", [True, False])
+def test_predicates_that_a_refused_update_brought_can_be_used(modules: bool) -> None:
+    """Rules read them, and nobody has given any facts of them before."""
+    rules = "seen(X) :- on(X). way(X, Y) :- link(X, Y). way(X, Z) :- way(X, Y), way(Y, Z). many(count(X)) :- item(X)."
+    kb = KnowledgeBase(f"{PATHS} {rules} :- on(X), broken(X).", modules=modules)
+    kb.update(add={"node": [(0,)]})
+    given: dict[str, list[Row]] = {"on": [(1,)], "link": [(1, 2), (2, 3)], "item": [(1,), (2,)]}
+    refused = 0
+
+    def look(kb: KnowledgeBase) -> None:
+        nonlocal refused
+        if kb._lock._work[-1].at_rest:
+            with pytest.raises(ConstraintError, match="broken"):
+                kb.update(add=given | {"broken": [(1,)]})
+            refused += 1
+
+    with visited(kb, look):
+        kb.update(add={"edge": [(n, n + 1) for n in range(5)]})
+    assert refused
+    kb.update(add=given)
+    assert [set(kb.facts(name)) for name in given] == [set(rows) for rows in given.values()]
+    assert (set(kb.facts("seen")), set(kb.facts("many"))) == ({(1,)}, {(2,)})
+    assert set(kb.facts("way")) == {(1, 2), (2, 3), (1, 3)}
     audit(kb)
 
 

@@ -138,9 +138,9 @@ class Nodes:
             self._aggregates.pop(number, None)
 
     def forget_plans(self, predicate: str) -> None:
-        """The facts of a predicate have moved: compile what reads or derives it again."""
+        """The facts of a predicate have moved: compile what reads or derives it again, and itself if no rule does."""
         touched = (*self._graph.readers(predicate), *self._graph.producers(predicate))
-        heads = tuple(dict.fromkeys(self._graph.rule(number).head.predicate for number in touched))
+        heads = tuple(dict.fromkeys((predicate, *(self._graph.rule(number).head.predicate for number in touched))))
         for number in touched:
             self._rules.pop(number, None)
         for aggregate in self.aggregates_of(touched):
