@@ -48,6 +48,11 @@ def boolean(value: Value) -> bool:
     raise Failure(f"{value!r} is not a boolean")
 
 
+def booleans(values: Sequence[Value]) -> list[bool]:
+    """The values, each of which has to be one, whichever of them decide."""
+    return list(map(boolean, values))
+
+
 def text(value: Value) -> str:
     if type(value) is str:
         return value
@@ -442,8 +447,8 @@ AGGREGATES: Mapping[str, Callable[[Sequence[Value]], Value]] = {
     "stddev": deviation,
     "list": listed,
     "concat": lambda values: "".join(sorted(text(value) for value in values)),
-    "any": lambda values: any(map(boolean, values)),
-    "all": lambda values: all(map(boolean, values)),
+    "any": lambda values: any(booleans(values)),
+    "all": lambda values: all(booleans(values)),
 }
 
 
