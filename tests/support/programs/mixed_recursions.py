@@ -62,7 +62,8 @@ def recursions(seed: int, length: int = 5, rules_from: Sequence[Rule] = RULES) -
     state, stream = State(tuple(rules), facts(0.6)), []
     for _ in range(length):
         gone = dice.sample(rules, dice.choice((0, 0, 1)))
-        come = dice.sample([rule for rule in rules_from if rule not in rules], dice.choice((0, 0, 1)))
+        others = [rule for rule in rules_from if rule not in rules]
+        come = dice.sample(others, min(dice.choice((0, 0, 1)), len(others)))
         rules = [rule for rule in rules if rule not in gone] + come
         stream.append(Update(facts(0.4), facts(0.4), tuple(come), tuple(gone)))
     return state, stream
