@@ -174,6 +174,27 @@ def test_predicates_that_a_refused_update_brought_can_be_used(modules: bool) -> 
     audit(kb)
 
 
+def test_a_closure_that_ends_is_seen_as_it_was_beside_other_updates() -> None:
+    """Its rules went with the update in work, which has not come to it yet. What overtakes that ends nothing of it."""
+    kb = KnowledgeBase(f"{PATHS} later(X) :- mark(X).")
+    kb.update(add={"edge": [(n, n + 1) for n in range(5)], "mark": [(0,)]})
+    before = set(kb.facts("path"))
+    seen: list[set[Row]] = []
+
+    def look(kb: KnowledgeBase) -> None:
+        if kb._lock._work[-1].at_rest and "path" not in kb._engine.past.works[0].visited:
+            kb.update(add={"node": [(len(seen),)]})
+            seen.append(set(kb.facts("path")))
+
+    with visited(kb, look):
+        kb.update(add={"mark": [(1,)]}, delete={"mark": [(0,)]}, remove_rules="path(X, Y) :- edge(X, Y).")
+    assert len(before) == 15
+    assert seen
+    assert all(paths == before for paths in seen)
+    assert not kb.facts("path")
+    audit(kb)
+
+
 # --- threads
 
 

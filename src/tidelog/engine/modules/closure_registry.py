@@ -105,13 +105,16 @@ class Closures:
     @contextmanager
     def apart(self) -> Iterator[None]:
         """For an update of facts that overtakes the one in work: what it maintains is kept apart."""
-        outer = self._begun, self._followed, self._ended, self._maintained, self._of_others, self.ended
-        self._of_others = [*self._of_others, *self._ended, *self._maintained, *self._followed]
-        self._begun, self._followed, self._ended, self._maintained, self.ended = [], [], [], [], {}
+        outer = self._begun, self._followed, self._ended, self._maintained, self.ended, self._given_up
+        of_others, virtual = self._of_others, self._virtual
+        self._of_others = [*of_others, *self._ended, *self._maintained, *self._followed]
+        self._virtual = dict(virtual)  # Readers are shown what these were.
+        self._begun, self._followed, self._ended, self._maintained, self.ended, self._given_up = [], [], [], [], {}, []
         try:
             yield
         finally:
-            self._begun, self._followed, self._ended, self._maintained, self._of_others, self.ended = outer
+            self._begun, self._followed, self._ended, self._maintained, self.ended, self._given_up = outer
+            self._of_others, self._virtual = of_others, virtual
 
     def maintain(self, transaction: Transaction, node: ClosureNode, request: Request) -> None:
         """Bring the base of a closure up to date, as any component; then the closure itself."""
