@@ -195,6 +195,32 @@ def test_a_closure_that_ends_is_seen_as_it_was_beside_other_updates() -> None:
     audit(kb)
 
 
+@pytest.mark.parametrize("maintenance", ALGORITHMS)
+def test_a_refused_update_takes_nothing_out_of_a_deletion(maintenance: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round of overdeletion goes on with its batch after another update has been taken back beside it."""
+    monkeypatch.setattr(tidelog.engine.update.runner, "LEAST", 1)
+    monkeypatch.setattr(tidelog.engine.update.runner, "STRIDE", 1)
+    rules = "far(Y, max(E)) :- far(X, D), edge(X, Y), E = D - 2, E > -9."
+    kb = KnowledgeBase(f"{PATHS} {rules} :- node(X), X > 100.", maintenance=maintenance, modules=False)
+    edges = [(0, 1), *((1, n) for n in range(2, 8))]
+    kb.update(add={"edge": edges, "far": [(0, 1)]})
+    refused = 0
+
+    def look(kb: KnowledgeBase) -> None:
+        nonlocal refused
+        if kb._lock._work[-1].at_rest:
+            with pytest.raises(ConstraintError, match="node"):
+                kb.update(add={"node": [(101,)]})
+            refused += 1
+
+    with visited(kb, look):
+        kb.update(delete={"edge": [(0, 1)], "far": [(0, 1)]})
+    assert refused > 3
+    assert not kb.facts("far")
+    assert set(kb.facts("path")) == {*edges[1:]}
+    audit(kb)
+
+
 # --- threads
 
 

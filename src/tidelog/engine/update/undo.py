@@ -54,14 +54,15 @@ class UndoLog:
 
     def begin(self) -> None:
         """What lies in the store now is what was there before. Relations in which an update that is paused has facts
-        that are new, or that wait, are not the business of this one.
+        that are new, that wait or that spread, are not the business of this one.
         """
         self._machine[M.LOG_COUNT] = 0
         table = self._store.relation_table
         if self._level == 0:
             table[:, R.START] = table[:, R.COUNT]
         else:
-            (others,) = ((table[:, R.COUNT] != table[:, R.START]) | (table[:, R.QUEUE_COUNT] > 0)).nonzero()
+            spreading = (table[:, R.QUEUE_COUNT] > 0) | (table[:, R.BATCH_COUNT] > 0)
+            (others,) = ((table[:, R.COUNT] != table[:, R.START]) | spreading).nonzero()
             self._of_others = frozenset(others.tolist())
 
     # --- noting what is about to change -------------------------------------------------------------------------------
