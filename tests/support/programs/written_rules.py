@@ -75,7 +75,7 @@ def is_special(text: str) -> bool:
 
 
 def accepted(maker: Maker, most: int = 3, wanted: Callable[[str], bool] = is_special) -> list[str]:
-    """Rules that can be evaluated beside each other."""
+    """Rules that can be evaluated beside each other, by the oracle too, which keeps no best values for bodies."""
     kept: list[str] = []
     for _ in range(60):
         text = maker.rule(f"p{len(kept)}")
@@ -83,6 +83,7 @@ def accepted(maker: Maker, most: int = 3, wanted: Callable[[str], bool] = is_spe
             if not wanted(text):
                 continue
             KnowledgeBase("\n".join([*kept, text]))
+            naive.materialise(parse_rules("\n".join([*kept, text]), {}), {})
         except (UnsafeRuleError, StratificationError, ArityError):
             continue
         kept.append(text)
