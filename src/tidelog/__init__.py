@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tidelog.engine.modules.plugin import Dataset, Module
     from tidelog.facts.reading import Facts
     from tidelog.facts.results import Answers, Change
-    from tidelog.program.functions.registered import Lattice, Monotone
+    from tidelog.language.functions.registered import Lattice, Monotone
     from tidelog.proofs.proof import Proof
 
     __version__: str
@@ -92,9 +92,9 @@ _LAZY = {
     "Dataset": "tidelog.engine.modules.plugin",
     "Facts": "tidelog.facts.reading",
     "KnowledgeBase": "tidelog.api.knowledge_base",
-    "Lattice": "tidelog.program.functions.registered",
+    "Lattice": "tidelog.language.functions.registered",
     "Module": "tidelog.engine.modules.plugin",
-    "Monotone": "tidelog.program.functions.registered",
+    "Monotone": "tidelog.language.functions.registered",
     "Proof": "tidelog.proofs.proof",
     "connect": "tidelog.client.connection",
     "connect_async": "tidelog.client.async_connection",

@@ -17,7 +17,7 @@ from engine_util import ALGORITHMS
 from tidelog import IRI, DataError, KnowledgeBase, Literal
 from tidelog.joins.functions import characters, numbering
 from tidelog.joins.functions.results import MOST_BYTES
-from tidelog.program.functions import BUILT_IN, CallFailed
+from tidelog.language.functions import BUILT_IN, CallFailed
 from tidelog.store.letter_cases import letter_cases
 from tidelog.values import XSD, Record, Value, checked_value, identity
 

@@ -108,6 +108,41 @@ def test_mistakes_of_files_name_them_and_their_lines(folder: Path) -> None:
         read(folder, most=1)
 
 
+def test_mistakes_of_whole_programs_name_files(tmp_path: Path) -> None:
+    part, program = tmp_path / "part.dlog", tmp_path / "main.dlog"
+    program.write_text('@import "part.dlog".\n\np(1, 2). q(X) :- r(X, $n), not s(X).', "utf-8")
+
+    def said(text: str, at: str) -> str:
+        """The message about the part, which is about the given place in it."""
+        part.write_text(text, "utf-8")
+        before, _, _ = text.partition(at)
+        place = f"{part}:{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}: "
+        with pytest.raises(TidelogError) as caught:
+            KnowledgeBase(tidelog.read_program(program, {"n": 1000}))
+        if isinstance(caught.value, ParseError):
+            assert f":{caught.value.line}:{caught.value.column}: " in str(caught.value)
+        return str(caught.value).replace(place, "HERE ")
+
+    assert f"HERE `p` has 1 argument here, but 2 arguments in {program}:3:1" in said("\np(1).", "p")
+    assert "HERE variable `Y` is not bound" in said("@module m. t(1). s(X) :- t(X), Y > $n.", "Y")
+    assert "HERE `p` has 1 argument" in said("@module m. t($n). s(X) :- t($n), t($n), p(X).", "p(X)")
+    assert "HERE there is no type `text`" in said("\n@predicate p(a: text, b).", "a:")
+    assert f"{program}:3:1: 1 is no string" in said("@predicate p(a: string, b).", "p")
+    cycle = said("\ns(X) :- q(X).", "s")
+    assert f"({program}:3)" in cycle
+    assert f"({part}:2)" in cycle
+    program.write_text('@import "part.dlog".\np(ex:a).', "utf-8")
+    used = said("t($n).\n@prefix ex: <http://e/> .", "@prefix ex")
+    assert f"HERE the prefix `ex:` is declared after its use in {program}:2:1" in used
+
+
+def test_a_module_has_keys() -> None:
+    kb = KnowledgeBase("@module m.  @predicate k(a, b). @key k(a). k($n, 2).", parameters={"n": 3})
+    assert kb.rules == [":- m:k(A, B), m:k(A, OtherB), B != OtherB."]
+    with pytest.raises(tidelog.ConstraintError):
+        kb.update(add={"m:k": [(3, 4)]})
+
+
 def test_updates_and_questions_import_nothing() -> None:
     kb = KnowledgeBase()
     for text in ('@import "a.dlog".', "@module m. p(X) :- q(X)."):

@@ -7,9 +7,9 @@ import pytest
 from tidelog import Lattice, Monotone
 from tidelog.errors import StratificationError
 from tidelog.language import parse_program
+from tidelog.language.functions.registered import is_monotone
 from tidelog.language.syntax import Rule
 from tidelog.language.written.conditions import Names
-from tidelog.program.functions.registered import is_monotone
 from tidelog.program.graph import RuleGraph
 
 FUNCTIONS = {

@@ -14,11 +14,11 @@ from tidelog.facts.arguments import check_function, checked_marking, checked_tex
 from tidelog.facts.results import Change
 from tidelog.formats.display import MOST_ROWS, counted, html_table, more_text, rich_table
 from tidelog.language import DLOG, syntax_named
+from tidelog.language.functions.registered import Lattice, Monotone
 from tidelog.language.parts import whole_program
 from tidelog.language.syntax import Query
 from tidelog.live.incoming import GivenFacts
 from tidelog.live.knowledge import Knowledge
-from tidelog.program.functions.registered import Lattice, Monotone
 
 if TYPE_CHECKING:
     from pathlib import Path

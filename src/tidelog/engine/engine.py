@@ -37,12 +37,12 @@ from tidelog.engine.update.rows import Rows
 from tidelog.engine.update.runner import Functions, Limits, Runner, let_nobody_in
 from tidelog.engine.watching.watches import Watches
 from tidelog.errors import BrokenError
+from tidelog.language.functions.registered import is_monotone
 from tidelog.language.names import is_hidden
 from tidelog.language.syntax import Rule
 from tidelog.machine import flags as F
 from tidelog.machine import registers as M
 from tidelog.machine.jit import working_time
-from tidelog.program.functions.registered import is_monotone
 from tidelog.program.graph import Component, RuleGraph
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells

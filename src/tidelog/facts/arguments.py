@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from tidelog.errors import DataError, StorageError, TidelogError
 from tidelog.language import AGGREGATES
-from tidelog.language.actions import HEAD_AGGREGATES
 from tidelog.language.checks import OPERATORS, RESERVED_FUNCTIONS
-from tidelog.language.names import RESERVED, is_word
+from tidelog.language.functions.registered import Lattice
+from tidelog.language.names import HEAD_AGGREGATES, RESERVED, is_word
 from tidelog.moments import microseconds
-from tidelog.program.functions.registered import Lattice
 from tidelog.values import is_unicode
 
 if TYPE_CHECKING:

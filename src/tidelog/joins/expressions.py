@@ -6,7 +6,7 @@ number) makes the rule instance fail; the executor counts it. Functions on strin
 plans call them in steps of their own.
 
 Literals are dates, durations and numbers that do not fit in 64 bits, or mean nothing here. What arithmetic yields for
-them, Python computes (`program.functions.moments`); each operation has a memo of its own.
+them, Python computes (`language.functions.moments`); each operation has a memo of its own.
 """
 
 import math

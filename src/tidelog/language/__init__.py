@@ -3,9 +3,8 @@
 Knows: the language, and what must hold of a single rule, query or fact. Must not know: how anything is evaluated.
 """
 
-from tidelog.language.actions import AGGREGATES
 from tidelog.language.literals import literal_text, parse_literal
-from tidelog.language.names import display_predicate, resolve_predicate
+from tidelog.language.names import AGGREGATES, display_predicate, resolve_predicate
 from tidelog.language.parser import is_unfinished, parse_atom, parse_program, parse_query, parse_rules
 from tidelog.language.printer import render
 from tidelog.language.syntaxes import DLOG, SYNTAXES, ZODIAC, convert, render_in, syntax_named, syntax_of_file

@@ -14,8 +14,11 @@ from typing import Any, TypeVar
 
 from tidelog.errors import DataError, ParseError
 from tidelog.language import literals, syntax
-from tidelog.language.arithmetic import OPERATIONS, NoValue, computed
+from tidelog.language.arithmetic import NoValue
+from tidelog.language.checks import mistaken_call
 from tidelog.language.names import (
+    AGGREGATES,
+    HEAD_AGGREGATES,
     RESERVED,
     TYPES,
     bracketed,
@@ -31,21 +34,25 @@ from tidelog.language.syntax import Aggregate, Atom, BodyItem, Call, Constant, E
 from tidelog.language.written.windows import Age, age_of, argument_named, windowed
 from tidelog.values import IRI, XSD, Literal, Record, canonical
 
-AGGREGATES = frozenset({"count", "sum", "min", "max", "avg", "median"})
-# Aggregates in heads alone: elsewhere, a function may have the name.
-HEAD_AGGREGATES = frozenset({"any", "all", "count_distinct", "stddev", "quantile", "list", "concat"})
+# Aggregates with a second argument, and how it is written.
+_WITH_OPTIONS: Mapping[str, tuple[str, str]] = {
+    "quantile": ("a value and a share", "quantile(X, 0.9)"),
+    "string_agg": ("a text and a separator", 'string_agg(X, ", ")'),
+}
 # Aggregates that can give, instead of the value, what stands beside it.
 WITNESSED = frozenset({"min", "max"})
 
 _NESTING = (Call, Aggregate, Atom, syntax.Negation, syntax.Comparison, syntax.Disjunction)
 
-# How the values that these functions make are written in facts.
-_WRITTEN_AS: Mapping[str, str] = {
-    "date": '"2024-02-29"^^xsd:date',
-    "datetime": '"2024-02-29T12:00:00Z"^^xsd:dateTime',
-    "duration": '"P1DT2H"^^xsd:dayTimeDuration',
-    "decimal": '"1.10"^^xsd:precisionDecimal',
+# What to write instead of predicates with these names.
+_NO_PREDICATES: Mapping[str, str] = {
+    "true": "what always holds is left out: a fact has no body",
+    "false": "a rule that never holds is left out; what must not hold is a constraint, `:- body.`",
+    "not": "the word has a meaning of its own, as in `not edge(X, Y)`",
 }
+_IN_RULES_ALONE = (
+    "facts call functions of the language; one that is registered is called in a rule, `p(X) :- X = twice(3).`"
+)
 
 # Deeper expressions would exhaust the Python stack wherever the tree is walked: hashing, comparing, printing.
 MAX_DEPTH = 100
@@ -104,7 +111,10 @@ class Actions:
     One instance serves all texts in turn, because the automaton holds its methods; `begin` resets it.
     """
 
-    aggregate_hint = "an aggregate is a whole argument of a rule's head, such as `total(X, {}(Y)) :- …`"
+    aggregate_hint = (
+        "an aggregate is a whole argument of a rule's head, such as `total(X, {0}(Y)) :- …`, or has a body of its own,"
+        " `N = {0} {{ Y : edge(X, Y) }}`"
+    )
 
     def __init__(self) -> None:
         self.forget()
@@ -117,7 +127,7 @@ class Actions:
         self.source = source
         self._in_parts = in_parts
         self.prefixes = dict(prefixes)
-        self.undeclared: dict[str, int] = {}
+        self.undeclared: dict[str, Place] = {}
         self.parsed = Parsed()
         self._constants: dict[str, Constant] = {}
         self._begin_statement()
@@ -140,7 +150,8 @@ class Actions:
         assert match is not None, "the terminal PREFIX is narrower than this"
         name, namespace = match[1], match[2] if match[2] is not None else match[3]
         if name in self.undeclared:
-            what = f"the prefix `{name}:` is declared after its use in line {self.undeclared[name]}"
+            line, column = self.undeclared[name]
+            what = f"the prefix `{name}:` is declared after its use in line {line}, column {column}"
             raise self._error(token, what, "declare a prefix before the first name that has it")
         self.prefixes[name] = self.parsed.prefixes[name] = self._checked(unescape_iri, namespace, token)
         self._constants.clear()
@@ -495,10 +506,12 @@ class Actions:
 
     def _named_aggregate(self, name: str, arguments: Sequence[Expression], place: Place) -> Aggregate:
         """An aggregate that is written as functions are."""
-        if len(arguments) != (2 if name == "quantile" else 1):
+        if len(arguments) != (2 if name in _WITH_OPTIONS else 1):
             raise self._error(place, *_miscounted(name, len(arguments)))
         if name == "quantile":
             return Aggregate(f"quantile {self._share(arguments[1], place)!r}", arguments[0], place=place)
+        if name == "string_agg":
+            return Aggregate(f"string_agg {self._separator(arguments[1], place)}", arguments[0], place=place)
         if name == "count_distinct":
             return Aggregate("count", arguments[0], distinct=True, place=place)
         return Aggregate(name, arguments[0], place=place)
@@ -509,6 +522,12 @@ class Actions:
             hint = "such as `quantile(X, 0.9)`; the share is a number of the text"
             raise self._error(term.place or place, "the second argument of `quantile` is a number from 0 to 1", hint)
         return float(value)
+
+    def _separator(self, term: Expression, place: Place) -> str:
+        if type(term) is not Constant or type(term.value) is not str:
+            hint = 'such as `string_agg(X, ", ")`; the separator is a string of the text'
+            raise self._error(term.place or place, "the second argument of `string_agg` is a string", hint)
+        return literals.quote(term.value)
 
     def _remember(self, aggregate: Aggregate) -> Aggregate:
         self._aggregates.append(aggregate)
@@ -532,7 +551,7 @@ class Actions:
     def _expanded(self, text: str, place: Place) -> str | None:
         iri = expand(text, self.prefixes)
         if iri is None:
-            self.undeclared.setdefault(text.partition(":")[0], place.line)
+            self.undeclared.setdefault(text.partition(":")[0], place)
         return iri
 
     def _datatype(self, text: str, place: Place) -> str:
@@ -590,7 +609,7 @@ class Actions:
             iri = self._expanded(name, place)
             return name if iri is None else bracketed(iri)
         if name in RESERVED:
-            raise self._error(place, f"`{name}` cannot be a predicate", "the word has a meaning of its own")
+            raise self._error(place, f"`{name}` cannot be a predicate", _NO_PREDICATES[name])
         return name
 
     # ---- checks that need the text
@@ -633,21 +652,19 @@ class Actions:
         place = argument.place or atom.place or Place(1, 1)
         if argument.function == RECORD:
             return Constant(self._record([self._ground(atom, inner) for inner in argument.arguments], place), place)
-        if argument.function not in OPERATIONS:
-            hint = "facts have arithmetic alone; write a rule: `p(X) :- X = concat(a, b).`"
-            written = _WRITTEN_AS.get(argument.function)
-            if written is not None:
-                hint = f"write the value itself, such as `{written}`"
-            raise self._error(place, f"a fact cannot call `{argument.function}`", hint)
+        mistaken = mistaken_call(argument, otherwise=_IN_RULES_ALONE)
+        if mistaken is not None:
+            raise self._error(place, *mistaken)
         values = tuple(self._ground(atom, inner).value for inner in argument.arguments)
+        # Loaded late: few texts have such facts.
+        from tidelog.language.functions.of_constants import value_of
+
         try:
-            return Constant(computed(argument, values), place)
+            return Constant(value_of(argument, values), place)
         except NoValue as problem:
             words = argument.function == "-" and any(isinstance(value, str) for value in values)
             hint = 'a string such as "foo-bar" needs quotes' if words else ""
             raise self._error(place, f"the fact has no value: {problem}", hint) from None
-        except TypeError:
-            raise self._error(place, f"`{argument.function}` takes another number of arguments") from None
 
     def _not_ground(self, atom: Atom, argument: Term) -> ParseError:
         place = argument.place or atom.place or Place(1, 1)
@@ -704,8 +721,9 @@ def _miscounted(function: str, given: int, in_braces: bool = False) -> tuple[str
     if function in WITNESSED:
         hint = f"`{function}(X)` is a value, and `{function}(X, Y)` the Y beside it"
         return f"the aggregate `{function}` takes one value or two, not {given}", hint
-    if function == "quantile":
-        return f"the aggregate `quantile` takes a value and a share, not {given} arguments", "write `quantile(X, 0.9)`"
+    if function in _WITH_OPTIONS:
+        two, written = _WITH_OPTIONS[function]
+        return f"the aggregate `{function}` takes {two}, not {given} arguments", f"write `{written}`"
     what = f"the aggregate `{function}` takes one value, not {given}"
     if function != "count":
         return what, f"write `{function} {{ X : … }}`" if in_braces else f"write `{function}(X)`"

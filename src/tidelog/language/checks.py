@@ -15,7 +15,8 @@ from types import MappingProxyType
 
 from tidelog.errors import ArityError, ParseError, UnsafeRuleError
 from tidelog.language import syntax
-from tidelog.language.names import CONDITIONS, display_predicate, type_named
+from tidelog.language.elsewhere import ELSEWHERE
+from tidelog.language.names import CONDITIONS, HEAD_AGGREGATES, display_predicate, is_variable_name, type_named
 from tidelog.language.parse_messages import at, mistake
 from tidelog.language.printer import NO_PREFIXES, render
 from tidelog.language.syntax import (
@@ -23,6 +24,7 @@ from tidelog.language.syntax import (
     BodyItem,
     Call,
     Comparison,
+    Constant,
     Negation,
     Query,
     Rule,
@@ -150,14 +152,29 @@ def suggest(
             if atom.predicate not in known:
                 unknown.setdefault(atom.predicate, atom)
     spellings = Spellings((*known, *CONDITIONS))
-    found = []
+    found = [f"{at(rule.place)}{problem}" for rule in rules if (problem := _without_variables(rule)) is not None]
     for predicate, atom in unknown.items():
         meant = spellings.closest(predicate)
         if predicate in BUILTIN_FUNCTIONS:
             found.append(f"{at(atom.place)}{_function_as_predicate(atom)}")
+        elif predicate == "range":
+            found.append(f"{at(atom.place)}`range` is used as a predicate; a range is written `X in range(1, 10)`")
+        elif not atom.arity and is_variable_name(predicate):
+            hint = "as a predicate without arguments, and never given or derived"
+            found.append(f"{at(atom.place)}`{predicate}` is used {hint}; a variable alone says nothing in a body")
         elif meant is not None:
             found.append(f"{at(atom.place)}{unknown_predicate(predicate, atom.arity, meant, prefixes)}")
     return found
+
+
+def _without_variables(rule: Rule) -> str | None:
+    """What to say of a rule whose variables seem to be written in lower case, as other languages write them."""
+    words = [term.value for term in rule.head.arguments if isinstance(term, Constant) and isinstance(term.value, str)]
+    used = {term for atom in syntax.body_atoms(rule) for term in atom.arguments}
+    if not words or variables(rule) or any(term not in used for term in rule.head.arguments):
+        return None
+    shown = ", ".join(f"`{word}`" for word in words)
+    return f"the rule has no variable: {shown} stand for themselves; a variable begins in upper case, `X`, or with `?`"
 
 
 def _function_as_predicate(atom: Atom) -> str:
@@ -258,20 +275,41 @@ def _check_functions(
     functions: Set[str],
     prefixes: Mapping[str, str],
 ) -> None:
-    for call in (node for part in parts for node in syntax.nodes(part) if isinstance(node, Call)):
-        if call.function in functions or len(call.arguments) >= VARIADIC.get(call.function, math.inf):
-            continue
-        arity = BUILTIN_FUNCTIONS.get(call.function, OPERATORS.get(call.function))
-        if arity is None:
-            close = Spellings([*BUILTIN_FUNCTIONS, *VARIADIC, *sorted(functions)]).closest(call.function)
-            what = f"there is no function `{call.function}`"
-            hint = f"did you mean `{close}`?" if close else "a Python function can be registered under this name"
-        elif len(call.arguments) != arity:
-            what = f"the function `{call.function}` takes {_count(arity)}, not {len(call.arguments)}"
-            hint = "give it that many"
-        else:
-            continue
-        raise mistake(ParseError, call.place or statement.place, what, render(statement, prefixes), hint)
+    calls = ((node, part) for part in parts for node in syntax.nodes(part) if isinstance(node, Call))
+    for call, part in calls:
+        mistaken = mistaken_call(call, functions, _REGISTER if isinstance(part, Comparison) else _NO_ATOM)
+        if mistaken is not None:
+            raise mistake(
+                ParseError, call.place or statement.place, mistaken[0], render(statement, prefixes), mistaken[1]
+            )
+
+
+_REGISTER = "a Python function can be registered under this name"
+_NO_ATOM = f"an atom cannot stand in another one; {_REGISTER}"
+
+
+def mistaken_call(
+    call: Call,
+    functions: Set[str] = frozenset(),
+    otherwise: str = _REGISTER,
+) -> tuple[str, str] | None:
+    """What is wrong with a call, and what to do: there is no such function, or it takes another number of arguments.
+    `functions` are registered ones; `otherwise` is what to do where no function of the language can be meant.
+    """
+    name, given = call.function, len(call.arguments)
+    if name in functions or given >= VARIADIC.get(name, math.inf):
+        return None
+    arity = BUILTIN_FUNCTIONS.get(name, OPERATORS.get(name))
+    if arity is None and name in HEAD_AGGREGATES:
+        hint = f"the aggregate is a whole argument of a rule's head, or has a body: `X = {name} {{ Y : edge(X, Y) }}`"
+        return f"`{name}` is no function", hint
+    if arity is None:
+        close = Spellings([*BUILTIN_FUNCTIONS, *VARIADIC, *sorted(functions)]).closest(name)
+        meant = ELSEWHERE.get(name.lower()) or (f"`{close}`" if close else "")
+        return f"there is no function `{name}`", f"did you mean {meant}?" if meant else otherwise
+    if given != arity:
+        return f"the function `{name}` takes {_count(arity)}, not {given}", "give it that many"
+    return None
 
 
 # ---- arities

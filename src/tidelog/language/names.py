@@ -26,6 +26,10 @@ CONDITIONS: Mapping[str, int] = MappingProxyType(
 
 RESERVED = frozenset({"not", "true", "false"})
 
+AGGREGATES = frozenset({"count", "sum", "min", "max", "avg", "median"})
+# Aggregates in heads alone: elsewhere, a function may have the name.
+HEAD_AGGREGATES = frozenset({"any", "all", "count_distinct", "stddev", "quantile", "list", "concat", "string_agg"})
+
 TYPES = ("any", "string", "int", "float", "number", "bool", "iri", "date", "datetime", "time", "duration", "decimal")
 """The types that columns can be declared with, besides those of records."""
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from tidelog.errors import Mistake, ParseError, TidelogError
+from tidelog.language.hints import HINTS, NO_DOT
 from tidelog.language.syntax import Place
 
 Error = TypeVar("Error", bound=TidelogError)
@@ -19,10 +20,9 @@ _LINE_AFTER_CARET = 50
 # How much of the text before and after the place hints look at.
 _HINTS_LOOK = 1000
 
-_QUOTED = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
-
-# The end of a line that ends a statement, perhaps with a comment behind it.
-_LAST_LINE = re.compile(r"\.[ \t\r]*(?:[%#][^\n]*|//[^\n]*)?\n")
+# A place within a message.
+_PLACE = re.compile(r"line ([0-9]+), column ([0-9]+)")
+_LINE = re.compile(r"\(line ([0-9]+)\)")
 
 # The terminals of the grammar in a reader's words. A phrase is used where all its terminals are accepted, and stands
 # for all of them; terminals without a phrase are not mentioned.
@@ -72,9 +72,12 @@ def told_of(text: str, name: str) -> Iterator[None]:
         yield
     except TidelogError as error:
         if error.mistake is None:
+            if isinstance(text, Assembled):  # rules of a cycle are told by their lines alone
+                error.args = tuple([Source(text, name).with_lines(said) for said in error.args])
             raise
         line, column, what, hint = error.mistake
-        told = _made(type(error), Source(text, name).message(line, column, what, hint), (line, column))
+        source = Source(text, name)
+        told = _made(type(error), source.message(line, column, what, hint), source.located(line, column)[1:])
         told.mistake = error.mistake
         raise told from None
 
@@ -88,12 +91,35 @@ class Source:
 
     def message(self, line: int, column: int, what: str, hint: str = "") -> str:
         """What to say about a place that counts from 1."""
-        message = f"{self.name}:{line}:{column}: {what}\n{self._excerpt(line, column)}"
+        source, line, column = self.located(line, column)
+        if isinstance(self.text, Assembled):
+            what = _PLACE.sub(self._place_elsewhere, what)
+        message = f"{source.name}:{line}:{column}: {what}\n{source._excerpt(line, column)}"
         return f"{message}\nhint: {hint}" if hint else message
+
+    def located(self, line: int, column: int) -> tuple[Source, int, int]:
+        """The source that a place was written in, and where that is."""
+        if not isinstance(self.text, Assembled):
+            return self, line, column
+        part, line, column = self.text.origin(line, column)
+        return part.located(line, column)
+
+    def with_lines(self, said: object) -> object:
+        """What is said about lines, said about those of the sources."""
+
+        def line_elsewhere(found: re.Match[str]) -> str:
+            source, line, _ = self.located(int(found[1]), 1)
+            return f"({source.name}:{line})"
+
+        return _LINE.sub(line_elsewhere, said) if isinstance(said, str) else said
+
+    def _place_elsewhere(self, said: re.Match[str]) -> str:
+        source, line, column = self.located(int(said[1]), int(said[2]))
+        return f"{source.name}:{line}:{column}"
 
     def error(self, line: int, column: int, what: str, hint: str = "") -> ParseError:
         """A ParseError at a place that counts from 1."""
-        return ParseError(self.message(line, column, what, hint), line, column)
+        return ParseError(self.message(line, column, what, hint), *self.located(line, column)[1:])
 
     def error_at(self, position: int, what: str, hint: str = "") -> ParseError:
         """A ParseError at an offset into the text."""
@@ -105,11 +131,11 @@ class Source:
         behind = self.text[max(0, position - _HINTS_LOOK) : position]
         ahead = self.text[position : position + _HINTS_LOOK]
         terminals = frozenset(accepted)
-        hint = next((hint.text for hint in _HINTS if hint.fits(behind, ahead, terminals)), "")
+        hint = next((hint.text for hint in HINTS if hint.fits(behind, ahead, terminals)), "")
         found = re.match(r"\w+(?:[:-]\w+)*|:-|:=|<-|->|=>|&&|\|\||\?-|\?\w+|\\\+|/\*|\.[a-z]\w*|\.\.|\S", ahead)
         what = f"expected {_expected(terminals)}, found {f'`{found[0]}`' if found else 'the end of the text'}"
         # A missing dot belongs after the last token, not before the next.
-        return self.error_at(last_end if hint is _NO_DOT else position, what, hint)
+        return self.error_at(last_end if hint is NO_DOT else position, what, hint)
 
     def _excerpt(self, line: int, column: int) -> str:
         content = self.text.split("\n", line)[line - 1].rstrip("\r")
@@ -122,123 +148,65 @@ class Source:
         return f"{margin}{shown}\n{' ' * (len(margin) - 2)}| {padding}^"
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """What to do about a common mistake, recognised by the text before and after the place."""
+class Edit(NamedTuple):
+    """Other characters in the place of those of a text."""
 
+    start: int
+    length: int
     text: str
-    ahead: str = ""
-    behind: str = ""
-    accepted: str = ""
-    open: bool = False
-
-    def fits(self, behind: str, ahead: str, accepted: frozenset[str]) -> bool:
-        return (
-            (not self.accepted or self.accepted in accepted)
-            and re.match(self.ahead, ahead) is not None
-            and re.search(f"(?:{self.behind})$", behind) is not None
-            and (not self.open or _leaves_open(behind))
-        )
 
 
-def _leaves_open(behind: str) -> bool:
-    """Whether the statement has more opening than closing brackets up to here."""
-    statement = _QUOTED.sub("", _LAST_LINE.split(behind)[-1])
-    return len(re.findall(r"[(\[]", statement)) > len(re.findall(r"[)\]]", statement))
+class Part(NamedTuple):
+    """A text with edits that leave its lines where they are."""
+
+    source: Source
+    edits: tuple[Edit, ...]
+
+    def edited(self) -> str:
+        """The text after the edits."""
+        text, parts, end = self.source.text, [], 0
+        for start, length, new in self.edits:
+            parts += [text[end:start], new]
+            end = start + length
+        return "".join([*parts, text[end:]])
+
+    def column_before(self, line: int, column: int) -> int:
+        """The column, before the edits, of a place after them."""
+        line_start = sum(len(each) + 1 for each in self.source.text.split("\n", line - 1)[: line - 1])
+        shift = 0
+        for start, length, new in self.edits:
+            place = start - line_start + 1  # before the edit, which moves what is behind it
+            if not 0 < place <= column - shift:
+                continue
+            if column - shift < place + len(new):
+                return place
+            shift += len(new) - length
+        return column - shift
 
 
-_NO_DOT = "a fact, a rule or a query ends with `.`; is it missing here?"
-_AND = 'the parts of a body are separated by `,`, which means "and"'
-_CLOSED_STRING = r"""(?:"(?:[^"\\\n]|\\[^\n])*"|'(?:[^'\\\n]|\\[^\n])*')"""
-_NO_PREDICATE = "a string names no predicate: write a word, an IRI or a prefixed name"
-_OR = 'alternatives are written `( a(X) ; b(X) )`; the `;` means "or"'
-_ONE_ATOM = "`not` stands before one atom, as in `not edge(X, Y)`"
-_NOT_IN_RANGE = f"{_ONE_ATOM}; outside of a range is `( X < 1 ; X >= 10 )`"
-_NO_LIST = "what X can be is written `X in range(1, 10)`, or `( X = red ; X = blue )`"
-_NO_CELLS = "a list is made of records of two, `[HEAD, TAIL]`"
-_BRACES = "before the colon stands what is aggregated: `N = count { Y : edge(X, Y) }`"
-_NO_RANGE = "the numbers from 1 to 9 are written `X in range(1, 10)`, in the body of a rule"
-_COLUMNS = "columns are declared as `@predicate edge(from: string, weight: float).`"
-_TYPE = "a type is declared as `@type point = [x: int, y: int].`"
-_KEY = "a key names some of the columns: `@key edge(from, to).`"
-_NO_BLOCK = "a comment begins with `%`, `#` or `//` and ends with its line; there is no `/* … */`"
-_NO_DIRECTIVE = "there are no directives: predicates need no declaration, and `?- edge(X, Y).` prints facts"
+class Assembled(str):
+    """A text that was put together from others. What is said about it is said about those."""
 
-_ZODIAC_COMP = "a comparison is written `comp(X, >, 5)`, and a value is given by `bind(X + 1 as Y)`"
-_ZODIAC_BIND = "the value of an expression is given a name by `bind(X + 1 as Y)`, and Y stands in its place"
-ZODIAC_AGGREGATE = "an aggregate is written `p(X, Z) :- aggregate(q(X, Y)) on X with count(Y) as Z.`"
+    __slots__ = ("_parts",)
 
-# The first hint that fits is given. Those for habits of other languages come first, then those for ZodiacEdge's syntax,
-# which are told by its own terminals.
-_HINTS = (
-    Hint(_NO_BLOCK, ahead=r"/\*"),
-    Hint(_NO_BLOCK, behind="/", ahead=r"\*"),
-    Hint(_NO_DIRECTIVE, ahead=r"\.[ \t]*(?:decl|input|output|type|printsize|pragma|functor|comp|init)\b"),
-    Hint("`//` begins a comment; the quotient of integers is `X div Y`", behind=r"[\w)]", ahead=r"[ \t]*//"),
-    Hint(_NO_RANGE, ahead=r"\.\."),
-    Hint(_NO_RANGE, behind=r"\.", ahead=r"\.[ \t]*-?\w"),
-    Hint("negation is written `not`: `not edge(X, Y)`", ahead=r"\\\+|~|¬"),
-    Hint("a parameter is `$` and a name, as in `may($user, write)`", ahead=r"\$"),
-    Hint("a parameter stands for a value, and cannot name a predicate", behind=r"\$\w+\s*", ahead=r"[(\[]"),
-    Hint(_COLUMNS, behind=r"@predicate\s[^.\n]*\([^.\n]*"),
-    Hint("a predicate is declared as `@predicate edge/2.`", behind=r"@predicate\b[^.\n]*"),
-    Hint("a predicate is declared as `@predicate edge/2.`", ahead="@pred"),
-    Hint(_TYPE, behind=r"@type\b[^.\n]*"),
-    Hint(_TYPE, ahead="@type"),
-    Hint(_KEY, behind=r"@key\b[^.\n]*"),
-    Hint(_KEY, ahead="@key"),
-    Hint("the parts of a body are joined by `and` or `∧`", ahead=r",|&|/\\", accepted="_AND"),
-    Hint(_ZODIAC_COMP, ahead=r"[-+*/%<>=!]|:=|is\b", accepted="_AND"),
-    Hint(ZODIAC_AGGREGATE, behind=r"\b(?i:count|sum|min|max|avg|med(?:ian)?)\s*", ahead=r"\(", accepted="_CLOSE"),
-    Hint(_ZODIAC_BIND, ahead=r"[-+*/%(]", accepted="_CLOSE"),
-    Hint(_ZODIAC_BIND, behind=r"\b(?i:comp)\s*\([^),]*", ahead=r"[-+*/%(]"),
-    Hint(_ZODIAC_BIND, ahead=r"\)", accepted="_AS"),
-    Hint("a prefix is declared as `@prefix ex: <http://example.org/> .`", behind=r"(?:^|\n)\s*@?(?i:prefix)\s+"),
-    Hint('a file is imported by `@import "graph.dlog".`', ahead="@import"),
-    Hint("a text is in a module by `@module acl.`", ahead="@module"),
-    Hint("violations are recorded by `@constraint warn :- body.`, and refused by `:- body.`", ahead="@constraint"),
-    Hint("facts expire by `@expire reading 60 s.`, or `@expire reading(_, T) 60 s by T.`", ahead="@expire"),
-    Hint("a prefix is declared as `@prefix ex: <http://example.org/> .`", ahead="@"),
-    Hint(_NOT_IN_RANGE, behind=r"(?:\bnot\s|!)\s*\??\w+\s*", ahead=r"in\b(?!\s*last)", accepted="WINDOW"),
-    Hint(_NO_LIST, behind=r"\w\s*", ahead=r"in\b(?!\s*last)", accepted="WINDOW"),
-    Hint("the facts of the last minute are written `reading(S, V) in last 60 s`", ahead=r"in\b", accepted="WINDOW"),
-    Hint(_NO_PREDICATE, ahead=_CLOSED_STRING, accepted="PLAIN_ATOM"),
-    Hint(_NO_PREDICATE, behind=_CLOSED_STRING, ahead=r"\("),
-    Hint('a string is closed on its line, by the quote that opened it; inside it, write `\\"`', ahead="[\"']"),
-    Hint("an IRI stands in angle brackets without spaces: `<http://example.org/name>`", ahead=r"<\w+:"),
-    Hint("less or equal is written `<=`", behind="=", ahead="<"),
-    Hint("greater or equal is written `>=`", behind="=", ahead=">"),
-    Hint("equality is written `=`", behind="=", ahead="="),
-    Hint("inequality is written `!=`", behind="<", ahead=">"),
-    Hint("inequality is written `!=`", ahead=r"\\?=?\\="),
-    Hint("a value is given with `=`: `X = Y + 1`", ahead=r":=|is\b", accepted="COMPARE"),
-    Hint("a rule is written with `:-`: `head :- body.`", ahead=r":=|<-|←|<=", accepted="_IF"),
-    Hint("a rule is written the other way round: `head :- body.`", ahead="->|=>|→", accepted="_IF"),
-    Hint("the head of a rule cannot be negated", behind=r"(?:^|\n|[.,])\s*not\s+", accepted="_IF"),
-    Hint("the head of a rule cannot be negated", ahead="!", accepted="PLAIN_FACTS"),
-    Hint(_AND, ahead=r"and\b|&|∧|/\\"),
-    Hint(_NO_CELLS, behind=r"\[[^\[\]]*", ahead=r"\|"),
-    Hint(_OR, ahead=r"or\b|;|\||∨"),
-    Hint(_BRACES, behind=r"\{[^{}:]*", ahead=r"\}"),
-    Hint(_BRACES, behind=r"\b(?:count|sum|min|max|avg|any|all)\s*", ahead=":"),
-    Hint("blanks around the colon: `count { Y : edge(X, Y) }`", behind=r"\{[^{}]*\w*:\w+", ahead=r"\("),
-    Hint(f"{_ONE_ATOM}, without parentheses around it", behind=r"(?:\bnot|!)\s*", ahead=r"\("),
-    Hint(f"{_ONE_ATOM}; to negate a comparison, write its opposite", behind=r"(?:\bnot\s|!).*", ahead="!?=|[<>{]"),
-    Hint(f"{_ONE_ATOM}, and stands there once", behind=r"(?:\bnot|!)\s*(?:\bnot|!)\s*"),
-    Hint("a word does not begin with a digit; as a string it needs quotes", ahead=r"[0-9]\w*[^\W\d]"),
-    Hint("a plain word has no `-`: as a predicate write it with `_`", ahead=r"-\w", accepted="_IF"),
-    Hint("a parenthesis of this statement is not closed before this place", ahead=r"\s*(?:\.|:-|\Z)", open=True),
-    Hint("this parenthesis closes nothing", ahead=r"[)\]]"),
-    Hint(_NO_DOT, ahead=r"\s*\Z", accepted="_DOT"),
-    Hint(_NO_DOT, behind=r"\n\s*", accepted="_DOT"),
-    Hint(_NO_DOT, ahead=r"[^\W\d]|[<@]|\?-", accepted="_IF"),
-    Hint("a rule needs a body after its `:-`; for a fact, leave out the `:-`", behind=r":-\s*", ahead=r"\."),
-    Hint("a rule has an atom before its `:-`; a query is written `?- edge(X, Y).`", ahead=":-"),
-    Hint("a term alone says nothing in a body; compare it with something: `X = 3`", ahead=r"[.,]", accepted="COMPARE"),
-    Hint("the `,` before this place is one too many, or its part is missing", r"[.,)\]]|\s*\Z", r",\s*"),
-    Hint("an aggregate is over a variable or an expression: `count(X)`", behind=r"\(\s*", ahead=r"\*"),
-    Hint(_AND, ahead=r"[^\W\d]|[<!]", accepted="_COMMA"),
-)
+    _parts: tuple[Part, ...]
+
+    @classmethod
+    def of(cls, parts: Iterable[Part]) -> Assembled:
+        """The texts, each of which begins a line."""
+        parts = tuple(parts)
+        whole = cls("\n".join([part.edited() for part in parts]))
+        whole._parts = parts
+        return whole
+
+    def origin(self, line: int, column: int) -> tuple[Source, int, int]:
+        """The text that a place comes from, and the place there."""
+        for part in self._parts[:-1]:
+            lines = part.source.text.count("\n") + 1
+            if line <= lines:
+                return part.source, line, part.column_before(line, column)
+            line -= lines
+        return self._parts[-1].source, line, self._parts[-1].column_before(line, column)
 
 
 # What can follow in `@predicate edge/2.`, and nothing else can where only these can.

@@ -356,7 +356,8 @@ def _parse(
     text: str, source: str, prefixes: Mapping[str, str], start: str, syntax: str, in_parts: bool = False
 ) -> Parsed:
     actions = syntax_named(syntax).actions
-    given = Source(text.removeprefix("\ufeff"), source)
+    # A text that begins otherwise stays what it is: it may know which texts it was made of.
+    given = Source(text.removeprefix("\ufeff") if text.startswith("\ufeff") else text, source)
     if not is_unicode(given.text):
         raise _no_unicode(given)
     try:

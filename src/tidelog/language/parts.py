@@ -22,7 +22,7 @@ from tidelog.errors import DataError, TidelogError
 from tidelog.language.actions import Parsed
 from tidelog.language.checks import Spellings, check_rule, foreign_functions
 from tidelog.language.literals import render_value
-from tidelog.language.parse_messages import Source, told_of
+from tidelog.language.parse_messages import Assembled, Edit, Part, Source, told_of
 from tidelog.language.parser import parse_parts, parse_program
 from tidelog.language.syntax import Atom, Expiry, Node, Parameter, Place, Signature, nodes
 from tidelog.language.syntaxes import DLOG
@@ -45,14 +45,6 @@ class Linked(NamedTuple):
     used: frozenset[str]
 
 
-class Edit(NamedTuple):
-    """Other characters in the place of those of a text."""
-
-    start: int
-    length: int
-    text: str
-
-
 def linked(text: str, name: str, read: Reader | None, values: Mapping[str, object]) -> Linked:
     """A program in one text. `name` is that of its text in messages, and `read` reads what it imports; without it,
     imports are refused.
@@ -61,7 +53,7 @@ def linked(text: str, name: str, read: Reader | None, values: Mapping[str, objec
         return Linked(text, frozenset())
     linker = _Linker(values)
     linker.take(Source(text, name), read)
-    return Linked("\n".join(linker.texts), frozenset(linker.used))
+    return Linked(Assembled.of(linker.parts), frozenset(linker.used))
 
 
 def whole_program(text: str, values: Mapping[str, object], syntax: str = DLOG) -> str:
@@ -85,7 +77,7 @@ class _Linker:
     def __init__(self, values: Mapping[str, object]) -> None:
         self._values = values
         self._taken: set[str] = set()
-        self.texts: list[str] = []
+        self.parts: list[Part] = []
         self.used: set[str] = set()
 
     def take(self, source: Source, read: Reader | None) -> None:
@@ -95,9 +87,9 @@ class _Linker:
         edits = [Edit(_offset(source.text, place), len(given), _blank(given)) for place, given in parsed.directives]
         edits += self._with_values(parsed, source)
         edits += _in_module(parsed, source)
-        text = _edited(source.text, edits)
-        _check(text, source.name)
-        self.texts.append(text)
+        part = Part(source, tuple(sorted(set(edits))))
+        _check(Assembled.of([part]), source.name)
+        self.parts.append(part)
         for path, place in parsed.imports:
             if read is None:
                 hint = "`tidelog.read_program(path)` reads a file with all that it imports"
@@ -135,8 +127,8 @@ def _in_module(parsed: Parsed, source: Source) -> Iterator[Edit]:
     own = {atom.predicate for atom in (*heads, *parsed.facts)}
     own.update(signature.predicate for signature in parsed.predicates)
     own.update(expiry.predicate for expiry in parsed.expiries)
-    everything = (*parsed.facts, *parsed.rules, *parsed.queries, *parsed.predicates)
-    named: list[Atom | Signature | Expiry] = [*_found(everything, Atom), *parsed.predicates, *parsed.expiries]
+    atoms = _found((*parsed.facts, *parsed.rules, *parsed.queries), Atom)
+    named: list[Atom | Signature | Expiry] = [*atoms, *parsed.predicates, *parsed.keys, *parsed.expiries]
     for node in named:
         predicate = given_predicate(node.predicate)
         if predicate in own and node.place is not None:
@@ -157,14 +149,6 @@ def _offset(text: str, place: Place | None) -> int:
 @lru_cache(maxsize=4)
 def _line_starts(text: str) -> list[int]:
     return [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
-
-
-def _edited(text: str, edits: Iterable[Edit]) -> str:
-    parts, end = [], 0
-    for start, length, new in sorted(set(edits)):
-        parts += [text[end:start], new]
-        end = start + length
-    return "".join([*parts, text[end:]])
 
 
 def _blank(text: str) -> str:

@@ -110,9 +110,11 @@ class Printer:
                 return render_value(value)
             case syntax.Aggregate(function=function, argument=argument, distinct=distinct, witness=witness, body=body):
                 beside = "" if witness is None else f", {self.term(witness)}"
-                if syntax.quantile_of(function) is not None:
-                    function, beside = function.split()[0], f", {function.split()[1]}"
-                function = syntax.joined_by(function) or function
+                name, option = syntax.with_option(function)
+                lattice = syntax.joined_by(function)
+                if option and lattice is None:
+                    beside = f", {option}"
+                function = lattice or name
                 values = f"{'distinct ' if distinct else ''}{self.term(argument)}{beside}"
                 return f"{function}({values})" if body is None else f"{function} {{ {values} : {self.body(body)} }}"
             case syntax.Call(function="[]", arguments=arguments):

@@ -97,11 +97,12 @@ class Call(Node):
 
 @dataclass(frozen=True, slots=True)
 class Aggregate(Node):
-    """`count sum min max avg median any all stddev list concat quantile` over an expression; found only among the
-    arguments of a rule's head.
+    """`count sum min max avg median any all stddev list concat quantile string_agg` over an expression; found only
+    among the arguments of a rule's head.
 
     `min(D, V)` and `max(D, V)` have a `witness`: they give the V of the least or greatest D. The function of
-    `quantile(X, 0.9)` is `quantile 0.9`, and that of a lattice which is registered as `hull` is `join hull`. One with a
+    `quantile(X, 0.9)` is `quantile 0.9`, that of `string_agg(X, ", ")` has its separator in quotes after its name, and
+    that of a lattice which is registered as `hull` is `join hull`. One with a
     `body` of its own, `count { Y : edge(X, Y) }`, can stand wherever an expression can, in a rule as it is written.
     """
 
@@ -113,10 +114,10 @@ class Aggregate(Node):
     body: tuple[WrittenItem, ...] | None = None
 
 
-def quantile_of(function: str) -> float | None:
-    """The share that a quantile is for; None for any other aggregate."""
-    name, _, share = function.partition(" ")
-    return float(share) if name == "quantile" and share else None
+def with_option(function: str) -> tuple[str, str]:
+    """The name of an aggregate, and the number or string that is a part of it, as text: `0.9` of `quantile(X, 0.9)`."""
+    name, _, option = function.partition(" ")
+    return name, option
 
 
 JOIN = "join "

@@ -14,7 +14,7 @@ from typing import Any
 
 from tidelog.errors import UnsafeRuleError
 from tidelog.language.actions import Actions, atom_of, place_of
-from tidelog.language.parse_messages import ZODIAC_AGGREGATE
+from tidelog.language.hints import ZODIAC_AGGREGATE
 from tidelog.language.syntax import Aggregate, Atom, Comparison, Negation, Place, Rule, Term, Variable, variables
 
 AGGREGATES = MappingProxyType(

@@ -28,6 +28,7 @@ from tidelog.facts.reading import Reader
 from tidelog.facts.results import Change, FactSet
 from tidelog.language import DLOG, parse_program, parse_rules, render
 from tidelog.language.checks import check_arities, foreign_functions
+from tidelog.language.functions.registered import Lattice
 from tidelog.language.names import display_predicate
 from tidelog.language.parse_messages import told_of
 from tidelog.language.records.types import check_types
@@ -42,7 +43,6 @@ from tidelog.live.incoming import NO_PROGRAM, GivenFacts, Incoming, predicates_o
 from tidelog.live.origin import Origin
 from tidelog.live.update_checks import UpdateChecks
 from tidelog.program.catalogue import Catalogue, RuleUpdate
-from tidelog.program.functions.registered import Lattice
 from tidelog.runtime.knowledge_lock import KnowledgeLock
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tidelog.joins.code import Code
 from tidelog.joins.expressions import COMPARISONS, OPERATORS
+from tidelog.language.functions.moments import OPERATIONS as OF_LITERALS
 from tidelog.language.literals import render_value
 from tidelog.language.names import is_hidden
 from tidelog.language.syntax import Atom, Term
@@ -22,7 +23,6 @@ from tidelog.machine.array_memory import Spare
 from tidelog.machine.growth import grown, no_pause
 from tidelog.machine.jit import address, new_registers
 from tidelog.machine.work_lists import WorkLists
-from tidelog.program.functions.moments import OPERATIONS as OF_LITERALS
 from tidelog.program.plan import Plan
 from tidelog.runtime.knowledge_lock import NotAtRest
 from tidelog.runtime.thread_locks import Readers

@@ -8,6 +8,7 @@ no numbers, IRIs no strings.
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import operator
@@ -458,6 +459,8 @@ def aggregate(name: str, values: Sequence[Value], distinct: bool) -> Value:
         values = list({identity(value): value for value in values}.values())
     if name.startswith("quantile "):
         return quantile(values, Fraction(name.split()[1]))
+    if name.startswith("string_agg "):
+        return str(ast.literal_eval(name.partition(" ")[2])).join(sorted(text(value) for value in values))
     return AGGREGATES[name](values)
 
 

@@ -1,5 +1,5 @@
 """The aggregate functions on groups, and witnesses of `min` and `max`. Those that need all values at once are in
-`program.functions.aggregates`.
+`language.functions.aggregates`.
 
 Integers stay integers (and a sum that leaves 64 bits fails the group). Sums with floats are exactly rounded, so that
 they do not depend on the order of facts. Of `1` and `1.0`, which are equal in value, `min`, `max` and `median` take the
@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelog.engine.update.joins import JoinFailed, Joins
+from tidelog.language.functions import CallFailed
+from tidelog.language.functions.aggregates import folded, is_folded, order
+from tidelog.language.functions.moments import OPERATIONS, in_order
 from tidelog.machine import term_kinds as K
-from tidelog.program.functions import CallFailed
-from tidelog.program.functions.aggregates import folded, is_folded, order
-from tidelog.program.functions.moments import OPERATIONS, in_order
 from tidelog.store.relation_parts import Cells
 from tidelog.store.terms import Terms
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal, Value

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from tidelog.errors import DataError, TidelogError
+from tidelog.language.functions import COMPUTED, CallFailed
 from tidelog.machine import registers as M
 from tidelog.machine import term_kinds as K
-from tidelog.program.functions import COMPUTED, CallFailed
 from tidelog.runtime.signals import comes_from_signal, interruptible
 from tidelog.store.relation_parts import Cells
 from tidelog.store.store import Store

@@ -1,4 +1,4 @@
-"""Joins of values by lattices of the user's own, which Python functions compute (`program.functions.registered`).
+"""Joins of values by lattices of the user's own, which Python functions compute (`language.functions.registered`).
 
 A join is looked up by its two terms first, and checked when it is new: it must be above both values, by the order of
 the lattice, or, where none was given, because a further join with either of them changes nothing. So what is no join,
@@ -14,8 +14,8 @@ from typing import Any
 from tidelog.engine.update.function_calls import shown_problem, shown_result
 from tidelog.engine.update.runner import Runner
 from tidelog.errors import DataError, LatticeError, TidelogError
+from tidelog.language.functions.registered import lattice_of
 from tidelog.language.literals import render_value
-from tidelog.program.functions.registered import lattice_of
 from tidelog.runtime.signals import comes_from_signal, interruptible
 from tidelog.store.store import Store
 from tidelog.values import Value

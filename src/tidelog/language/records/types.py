@@ -99,6 +99,17 @@ def merged(known: Declared, added: Iterable[Signature]) -> dict[str, Signature]:
     return found
 
 
+_ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(("text", "str", "symbol", "varchar", "char"), "string"),
+    **dict.fromkeys(("integer", "long", "bigint", "unsigned", "i32", "i64", "u32", "u64", "signed", "usize"), "int"),
+    **dict.fromkeys(("double", "real", "f32", "f64"), "float"),
+    **dict.fromkeys(("timestamp", "moment"), "datetime"),
+    **dict.fromkeys(("interval", "timedelta"), "duration"),
+    **dict.fromkeys(("boolean", "bit"), "bool"),
+}
+"""What types of other languages are called here."""
+
+
 def check_declarations(added: Iterable[Signature], declared: Declared, prefixes: Mapping[str, str]) -> None:
     """Refuse declarations with types that nobody has declared, and a second type of a name, beside those that are
     `declared` already.
@@ -114,6 +125,7 @@ def check_declarations(added: Iterable[Signature], declared: Declared, prefixes:
         for column in signature.columns:
             if column.type not in _FITS and type_name(column.type) not in known:
                 close = Spellings([*TYPES, *filter(None, map(type_named, known))]).closest(column.type)
+                close = _ELSEWHERE.get(column.type.lower(), close)
                 hint = f"did you mean `{close}`?" if close else "declare it: `@type point = [x: int, y: int].`"
                 what = f"there is no type `{column.type}`"
                 raise mistake(ParseError, column.place, what, declaration(signature, prefixes), hint)

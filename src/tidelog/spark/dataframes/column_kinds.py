@@ -158,6 +158,7 @@ _AGGREGATES: Mapping[str, Callable[[Kinds], Kinds]] = {
     "stddev": lambda _: frozenset((FLOAT,)),
     "list": lambda _: frozenset((STR,)),
     "concat": lambda _: frozenset((STR,)),
+    "string_agg": lambda _: frozenset((STR,)),
     "any": lambda _: frozenset((BOOL,)),
     "all": lambda _: frozenset((BOOL,)),
     "min": lambda kinds: kinds,

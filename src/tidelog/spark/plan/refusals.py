@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tidelog.errors import ParseError, StratificationError, TidelogError
+from tidelog.language.functions.registered import Lattice
 from tidelog.language.parse_messages import mistake
 from tidelog.language.printer import render
 from tidelog.language.syntax import Aggregate, Expiry, Rule, joined_by
 from tidelog.language.written.windows import windows_in
-from tidelog.program.functions.registered import Lattice
 from tidelog.program.graph import RuleGraph
 
 HINT = "the engine in memory has it: `--engine memory`, or `tidelog.KnowledgeBase`"

@@ -20,9 +20,9 @@ from pyspark.sql import functions as F
 
 from tidelog.errors import TidelogError
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, LITERAL, STR
-from tidelog.program.functions import BUILT_IN, CallFailed
-from tidelog.program.functions.aggregates import folded, is_folded
-from tidelog.program.functions.moments import OPERATIONS
+from tidelog.language.functions import BUILT_IN, CallFailed
+from tidelog.language.functions.aggregates import folded, is_folded
+from tidelog.language.functions.moments import OPERATIONS
 from tidelog.spark.data.dictionary import VALUE_TYPE, Fields, fields_of, value_of
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal
 
