@@ -150,8 +150,12 @@ def test_keys() -> None:
     kb = KnowledgeBase(PROGRAM)
     constraint = ":- edge(From, To, Weight), edge(From, To, OtherWeight), Weight != OtherWeight."
     assert constraint in kb.rules
-    with pytest.raises(ConstraintError, match="violates a constraint"):
+    with pytest.raises(ConstraintError, match="violates a constraint") as caught:
         kb.update(add={"edge": [("a", "b", 2.5)]})
+    assert len(caught.value.violations) == 1, "and not once more the other way round"
+    with pytest.raises(ConstraintError) as caught:
+        kb.update(add={"edge": [("x", "y", float(weight)) for weight in range(3)]})
+    assert len(caught.value.violations) == 3
     kb.update(add={"edge": [("a", "b", 2.5)]}, delete={"edge": [("a", "b", 1.5)]})
     kb.add_rules("edge(Y, X, W) :- edge(X, Y, W).")
     with pytest.raises(ConstraintError):

@@ -103,11 +103,17 @@ class Proving:
             with self._engine.store.borrowed():
                 found = list(self._violations(violated, self.new_explainer()))
             shown = "\n".join(str(proof) for proof in found)
-            count = sum(self._reader.count(name) for name in violated)
-            more = f"\n… {count - len(found):,} more" if count > len(found) else ""
+            left = sum(max(self._reader.count(name) - MOST_VIOLATIONS, 0) for name in violated)
+            more = f"\n… {left:,} more" if left else ""
             raise ConstraintError(f"{_VIOLATED}\n{shown}{more}\nhint: {_VIOLATED_HINT}", found)
 
     def _violations(self, names: Iterable[str], explainer: Explainer) -> Iterator[Proof]:
+        """Facts that violate a constraint in several ways, as two facts with the same key do, are told once."""
         for name in names:
+            told: set[frozenset[str]] = set()
             for row in self._reader.rows(name, most=MOST_VIOLATIONS).cells:
-                yield from explainer.proofs(name, row, 1)
+                for proof in explainer.proofs(name, row, 1):
+                    facts = frozenset(premise.fact for premise in proof.premises if not premise.is_part)
+                    if not facts or facts not in told:
+                        yield proof
+                    told.add(facts)
