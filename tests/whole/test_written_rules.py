@@ -245,6 +245,23 @@ def test_a_minimum_in_a_recursion_beside_alternatives_and_aggregates() -> None:
         assert list(kb.facts("dist")) == [("a", 0, "a")]
 
 
+def test_parentheses_around_one_part() -> None:
+    text = """
+        a(X) :- (e(X, _)), ((X > 1)), (not e(_, X) ).
+        b(X) :- e(X, Y), ((X + 1) * 2 = Y), (contains("abc", "b")).
+        c(N) :- N = count { X : (e(X, _)) }, (N + 1) * 2 > 3.
+        d(X) :- ((e(X, 2)) ; (e(_, X)), (X in range(3, 9))).
+        e(1, 2). e(1, 4). e(3, 8). e(9, 9).
+    """
+    kb = KnowledgeBase(text)
+    found = [sorted(kb.facts(name)) for name in "abcd"]
+    assert found == [[(3,)], [(1,), (3,)], [(4,)], [(1,), (4,), (8,)]]
+    assert [kb.query("(e(X, 4)), (X < 3)").rows(), kb.query("(e(X, 4))").rows()] == [[(1,)], [(1,)]]
+    assert parse_rules("\n".join(kb.rules), {}) == parse_program(text).rules
+    kb.remove_rules("\n".join(kb.rules))
+    assert not kb.rules
+
+
 def test_parentheses_around_several_parts() -> None:
     kb = KnowledgeBase("a(1). b(1). c(2). p(X) :- ( ( a(X), b(X) ) ; c(X) ). q(X) :- a(X), (b(X), X > 0).")
     assert (sorted(kb.facts("p")), list(kb.facts("q"))) == ([(1,), (2,)], [(1,)])

@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from tidelog.errors import ArityError, ParseError, UnsafeRuleError
 from tidelog.language import syntax
-from tidelog.language.elsewhere import ELSEWHERE
+from tidelog.language.elsewhere import ELSEWHERE, PREDICATES_ELSEWHERE
 from tidelog.language.names import CONDITIONS, HEAD_AGGREGATES, display_predicate, is_variable_name, type_named
 from tidelog.language.parse_messages import at, mistake
 from tidelog.language.printer import NO_PREFIXES, render
@@ -157,8 +157,9 @@ def suggest(
         meant = spellings.closest(predicate)
         if predicate in BUILTIN_FUNCTIONS:
             found.append(f"{at(atom.place)}{_function_as_predicate(atom)}")
-        elif predicate == "range":
-            found.append(f"{at(atom.place)}`range` is used as a predicate; a range is written `X in range(1, 10)`")
+        elif predicate in PREDICATES_ELSEWHERE:
+            advice = f"did you mean {PREDICATES_ELSEWHERE[predicate]}?"
+            found.append(f"{at(atom.place)}`{predicate}` is used but never given or derived; {advice}")
         elif not atom.arity and is_variable_name(predicate):
             hint = "as a predicate without arguments, and never given or derived"
             found.append(f"{at(atom.place)}`{predicate}` is used {hint}; a variable alone says nothing in a body")

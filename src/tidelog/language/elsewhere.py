@@ -1,4 +1,4 @@
-"""What functions and aggregates of other languages are called here, for hints."""
+"""What functions, aggregates and predicates of other languages are called here, for hints."""
 
 from __future__ import annotations
 
@@ -31,7 +31,23 @@ _NAMES: Mapping[str, str] = {
     "two rules, one for each case": "if iif case coalesce",
 }
 
-ELSEWHERE: Mapping[str, str] = MappingProxyType(
-    {name: ours for ours, names in _NAMES.items() for name in names.split()}
-)
-"""By names elsewhere, in lower case, what to write here."""
+_PREDICATES: Mapping[str, str] = {
+    "`X in range(1, 11)`": "between range",
+    "`( X = red ; X = blue )`, or a fact for each member": "member memberchk",
+    '`type(X) = "integer"`': "number integer atom string var nonvar is_list ground",
+    "`?- edge(X, Y).`, which prints its answers": "write writeln print nl format",
+    "`@predicate edge/2.`, if it is needed at all": "dynamic discontiguous initialization use_module ensure_loaded",
+    "`not` in a rule, which says what holds and not how it is looked for": "fail forall once",
+    "updates, which add and delete facts": "assert asserta assertz retract",
+}
+
+
+def _by_name(ours: Mapping[str, str]) -> Mapping[str, str]:
+    return MappingProxyType({name: here for here, names in ours.items() for name in names.split()})
+
+
+ELSEWHERE = _by_name(_NAMES)
+"""By names of functions elsewhere, in lower case, what to write here."""
+
+PREDICATES_ELSEWHERE = _by_name(_PREDICATES)
+"""By names of predicates elsewhere, what to write here."""
