@@ -238,6 +238,12 @@ def test_facts_call_functions() -> None:
         assert fact.row in kb.facts(f"same_{fact.predicate}")
         assert render(fact).startswith(f"{fact.predicate}(")
     assert ("abC",) in kb.facts("text")
+    assert 'text(concat(ab, upper("c")))' in kb
+    assert kb.explain('day(date("2026-02-28") + duration("P1D"))') is not None
+    with pytest.raises(ParseError, match="the fact has no value"):
+        kb.why_not("number(7 div 0)")
+    with pytest.raises(tidelog.TidelogError, match="is no fact"):
+        kb.explain("number(X + 1)")
 
 
 def test_aggregates_are_named_by_their_heads_alone() -> None:

@@ -140,6 +140,17 @@ def test_the_oracle_agrees(algorithm: str) -> None:
         check_rules(maker, accepted(maker, 4, lambda _: True), algorithm, 12)
 
 
+@pytest.mark.parametrize("body", ["e(X, [_])", "e(X, _V), _V = [_]", "e(X, V), V != 0"])
+def test_nothing_is_counted_beside_what_is(body: str) -> None:
+    """Variables that the rule does not show used to have one name with the count that is missing."""
+    kb = KnowledgeBase(f"p(X, N) :- {body}, N = count {{ Y : a(Y) }}.")
+    kb.update(add={"e": [(1, (5,)), (2, (6,))], "a": [("b",)]})
+    assert set(kb.facts("p")) == {(1, 1), (2, 1)}
+    change = kb.update(delete={"a": [("b",)]})
+    assert change.added["p"] == {(1, 0), (2, 0)}
+    assert change.removed["p"] == {(1, 1), (2, 1)}
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_printing_and_parsing_again_is_the_same(seed: int) -> None:
     check_printing(_Maker(seed))

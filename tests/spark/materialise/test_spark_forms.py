@@ -52,7 +52,7 @@ widest(X, N) :- node(X), N = max { M : edge(X, Y), M = count { Z : edge(Y, Z), Z
 either(count(X)) :- ( node(X) ; edge(_, X) ).
 others(X) :- word(X), not starts_with(X, "ab").
 upper(X, quantile(V, 0.9)) :- reading(X, V).
-names(concat(X)) :- reading(X, _).
+names(concat(X), string_agg(X, " | ")) :- reading(X, _).
 kinds(count_distinct(V)) :- reading(_, V).
 """
 WITH_DATES = """

@@ -329,7 +329,7 @@ class _Expansion:
         have none, as a sum of texts, and then what they are over is a predicate of its own.
         """
         if aggregate.function == "count":
-            return Negation(Atom(predicate, (*group, Variable(f"_{self._fresh().name}")), aggregate.place))
+            return Negation(Atom(predicate, (*group, self._unnamed()), aggregate.place))
         something = self._known.get(("something", aggregate, body, group))
         if something is None:
             something = self._auxiliary(("something", aggregate, body, group), said(body, group))
