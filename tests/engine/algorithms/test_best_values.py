@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from generate import Dice, make_stream
 from naive import Update, database, proof_heights, without_empty
 from tidelog import KnowledgeBase, LimitError, TidelogError
 from tidelog.engine.algorithms import best_values
+from tidelog.values import XSD, Literal, literal_of
 
 PATHS = "dist(X, min(0)) :- source(X). dist(Y, min(D + W)) :- dist(X, D), edge(X, Y, W)."
 
@@ -201,6 +204,26 @@ def test_streams_agree_with_the_oracle_key_by_key(seed: int, monkeypatch: pytest
     dice = Dice(seed)
     case = best_case(dice)
     check_stream(case.state, make_stream(dice, case, 5), "auto", audit)
+
+
+@pytest.mark.parametrize("maintenance", ALGORITHMS)
+def test_values_that_texts_do_not_order_fail(maintenance: str) -> None:
+    """Of 9.5 and 10.0 the text of the latter is less."""
+    kb = KnowledgeBase(f"{PATHS}  least(X, min(W)) :- edge(X, _, W).", maintenance=maintenance)
+    weights: list[object] = [Decimal("9.5"), Decimal("10.0"), timedelta(hours=9), timedelta(hours=10)]
+    weights += [Literal(text, f"{XSD}integer") for text in ("99999999999999999999", "100000000000000000000")]
+    kb.update(add={"edge": [("a", "b", 4), ("b", "c", 1)]})
+    for weight in weights:
+        # `dist` is added to the literal in one rule, and given in another way.
+        change = kb.update(add={"dist": [("x", weight), ("b", weight)]})
+        assert change.errors == 2
+        assert not change.added.get("dist")
+        kb.update(delete={"dist": [("x", weight), ("b", weight)]})
+    day, text = datetime(2026, 1, 1, tzinfo=UTC), "least"
+    kb.update(add={"dist": [("x", day), ("x", day + timedelta(1)), ("y", text)]})
+    assert set(kb.facts("dist")) == {("x", literal_of(day)), ("y", text)}
+    kb.update(add={"edge": [("m", "n", weights[0]), ("m", "o", weights[1])]})
+    assert set(kb.facts("least")) == {("b", 1), ("a", 4), ("m", literal_of(weights[0]))}
 
 
 # --- special cases --------------------------------------------------------------------------------------------------

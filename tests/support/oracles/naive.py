@@ -38,7 +38,7 @@ from tidelog.language.syntax import (
     rebuilt,
     variables,
 )
-from tidelog.values import Value
+from tidelog.values import XSD, Literal, Value
 
 Row = tuple[Constant, ...]
 Database = dict[str, set[Row]]
@@ -382,6 +382,10 @@ def _join(lattice: str, functions: Functions, one: Constant, other: Constant) ->
 # Best values: `min` and `max` within a recursion, and joins by lattices
 
 
+# Values that texts do not order.
+NO_TEXT_ORDER = frozenset(f"{XSD}{name}" for name in ("dayTimeDuration", "precisionDecimal", "integer"))
+
+
 @dataclass(frozen=True)
 class Kept:
     """Which argument of a predicate is its value, which way that gets better, and where its witness is."""
@@ -404,6 +408,8 @@ class Kept:
         for row in rows:
             value = row[self.column].value
             if value != value or (self.function in ("any", "all") and not isinstance(value, bool)):
+                continue
+            if lattice is None and isinstance(value, Literal) and value.datatype in NO_TEXT_ORDER:
                 continue
             group = tuple(cell for column, cell in enumerate(row) if column not in (self.column, self.witness))
             if lattice is not None and group in found:

@@ -6,7 +6,8 @@ pending, which is better; both are then AWAITED. All records of a group are in o
 
 All values are in one order, so that results do not depend on how they are found. Numbers come first, by value, and an
 integer before the float of the same value; then strings, IRIs, booleans and literals, each by their texts. For `max`
-the order within a kind is turned round, and that of the kinds is not: arithmetic has to do with numbers alone.
+the order within a kind is turned round, and that of the kinds is not: arithmetic has to do with numbers alone. What
+texts do not order, durations, decimals and large integers, is no value.
 
 The heap is ordered by a key that is cheap to compare and need not be exact: whatever is settled too early is settled
 again.
@@ -14,6 +15,7 @@ again.
 
 from tidelog.engine.propagation.drafts import enter_draft, rewrite_draft, takes_drafts
 from tidelog.joins.expressions import compare_numbers, compare_texts, order_of, term_kind, term_payload
+from tidelog.joins.functions.moments import has_no_text_order
 from tidelog.machine import flags as F
 from tidelog.machine import index_fields as X
 from tidelog.machine import registers as M
@@ -91,10 +93,14 @@ def rises(row):
 
 @device
 def is_value(m, row, term):
-    """Whether a term can be a value of a group: NaN cannot, and for `any` and `all` only booleans can."""
+    """Whether a term can be a value of a group: NaN cannot, literals that texts do not order cannot, and for `any` and
+    `all` only booleans can.
+    """
     kind = term_kind(m, term)
     if field(row, R.BEST) >= R.BEST_FALLS_OF_BOOLEANS:
         return kind == K.BOOLEAN
+    if kind == K.LITERAL:
+        return not has_no_text_order(m, term)
     if kind != K.FLOAT:
         return True
     number = float_of_bits(term_payload(m, term))

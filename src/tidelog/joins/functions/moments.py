@@ -45,6 +45,8 @@ DURATION_TYPE, DURATION_MIDDLE, DURATION_REST = word("#dayTime"), word("Duration
 DURATION_SIZE = 32 + 18
 DECIMAL_TYPE, DECIMAL_MIDDLE, DECIMAL_REST = word("#precisi"), word("onDecima"), word(f"l{ENDING}")
 DECIMAL_SIZE = 32 + 19
+INTEGER_TYPE = word("#integer")
+INTEGER_SIZE = 32 + 10
 
 MOST_SIZE = 96  # bytes of a literal that is made here, and more than are written beyond its end
 
@@ -95,6 +97,17 @@ def is_duration(m, term):
         and load_u8(at + 16) == PART_END
         and load_u8(at + 17) == PART_END
     )
+
+
+@device
+def has_no_text_order(m, term):
+    """Whether a literal is a duration, a decimal or a large integer, which texts do not order."""
+    at = text_of(m, term) + 32
+    if has_space(m, term, INTEGER_SIZE) and load_i64(at) == INTEGER_TYPE:
+        return load_u8(at + 8) == PART_END
+    if has_space(m, term, DECIMAL_SIZE) and load_i64(at) == DECIMAL_TYPE and load_i64(at + 8) == DECIMAL_MIDDLE:
+        return load_i32(at + 16) & 0xFFFFFF == DECIMAL_REST
+    return is_duration(m, term)
 
 
 # ---- the calendar
