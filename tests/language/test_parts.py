@@ -158,6 +158,11 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["explain", program, "hot($x)", "--param", "limit=6", "--param", "x=b"]) == 0
     assert "temp(b, 7)  explicit" in capsys.readouterr().out
     assert main(["graph", program, "--param", "limit=6"]) == 0
+    (tmp_path / "t.dlog").write_text("temp(a, 5).\nodd(x) :- temp(x, y), tmep(x, y).", "utf-8")
+    assert main(["run", program, "--param", "limit=6"]) == 0
+    warned = capsys.readouterr().err
+    assert f"{tmp_path / 't.dlog'}:2:1: the rule has no variable: `x` is a constant" in warned
+    assert f"{tmp_path / 't.dlog'}:2:23: `tmep` is used" in warned
     assert main(["graph", program, "--param", "limit=6", "--param", "other=6"]) == 2
     assert main(["run", program]) == 2
     assert "--param limit=" in capsys.readouterr().err

@@ -116,7 +116,7 @@ def _materialised(options: Namespace, journal: bool = False) -> tuple[KnowledgeB
     if is_saved(options.program):
         changes = options.command == "stream" or options.facts
         kb = open_saved(options, journal, read_only=not changes)
-        _, program = _program_of(kb, options)
+        text, program = _program_of(kb, options)
     else:
         refuse_journal(journal, options.program)
         text, program = read_program(options.program, *_asked(options), parameters_of(getattr(options, "fact", "")))
@@ -125,7 +125,7 @@ def _materialised(options: Namespace, journal: bool = False) -> tuple[KnowledgeB
     given = [resolve_predicate(name, prefixes) for name in kb.explicit_predicates]
     given += [signature.predicate for signature in program.predicates]
     for warning in suggest(program.rules, given, prefixes):
-        warnings.warn(warning, stacklevel=2)
+        warnings.warn(Source(text, options.program).with_places(warning), stacklevel=2)
     return kb, program
 
 

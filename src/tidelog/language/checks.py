@@ -175,7 +175,8 @@ def _without_variables(rule: Rule) -> str | None:
     if not words or variables(rule) or any(term not in used for term in rule.head.arguments):
         return None
     shown = ", ".join(f"`{word}`" for word in words)
-    return f"the rule has no variable: {shown} stand for themselves; a variable begins in upper case, `X`, or with `?`"
+    what = "is a constant" if len(words) == 1 else "are constants"
+    return f"the rule has no variable: {shown} {what}; a variable begins in upper case, `X`, or with `?`"
 
 
 def _function_as_predicate(atom: Atom) -> str:

@@ -92,8 +92,7 @@ class Source:
     def message(self, line: int, column: int, what: str, hint: str = "") -> str:
         """What to say about a place that counts from 1."""
         source, line, column = self.located(line, column)
-        if isinstance(self.text, Assembled):
-            what = _PLACE.sub(self._place_elsewhere, what)
+        what = self.with_places(what)
         message = f"{source.name}:{line}:{column}: {what}\n{source._excerpt(line, column)}"
         return f"{message}\nhint: {hint}" if hint else message
 
@@ -103,6 +102,10 @@ class Source:
             return self, line, column
         part, line, column = self.text.origin(line, column)
         return part.located(line, column)
+
+    def with_places(self, said: str) -> str:
+        """What is said about places, said about those of the sources."""
+        return _PLACE.sub(self._place_elsewhere, said) if isinstance(self.text, Assembled) else said
 
     def with_lines(self, said: object) -> object:
         """What is said about lines, said about those of the sources."""
