@@ -373,7 +373,7 @@ class _Expansion:
         (step,) = steps
         if isinstance(step, Constant) and type(step.value) is int and step.value != 0:
             return step.value
-        hint = "write a number, as in `range(0, 10, 2)` or `range(10, 0, -1)`"
+        hint = "write a whole number, as in `range(0, 10, 2)` or `range(10, 0, -1)`"
         raise self._error(ParseError, step.place, f"`{render(step)}` is no step of a range", hint)
 
     def _numbers(self, low: Expression, high: Expression, step: int, others: _Items, outer: frozenset[str]) -> str:
