@@ -9,21 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 from tidelog.errors import DataError, ParseError, TidelogError, UnknownPredicateWarning, warn
 from tidelog.facts.arguments import checked_text
 from tidelog.language import DLOG, parse_atom, parse_query, render
-from tidelog.language.checks import Spellings, check_arities, check_statement, unknown_predicate
+from tidelog.language.arithmetic import NoValue
+from tidelog.language.checks import Spellings, check_arities, check_statement, mistaken_call, unknown_predicate
+from tidelog.language.functions.of_constants import value_of
 from tidelog.language.names import is_hidden
 from tidelog.language.parameters import bind
 from tidelog.language.parse_messages import Source, at, mistake, told_of
-from tidelog.language.syntax import Atom, Constant, Place, Query, body_atoms
+from tidelog.language.records.patterns import RECORD
+from tidelog.language.syntax import Aggregate, Atom, Call, Constant, Place, Query, Term, Variable, body_atoms, nodes
 from tidelog.language.written.expansion import plain_forms
 from tidelog.language.written.windows import windows_in
 from tidelog.program.catalogue import Catalogue
 from tidelog.runtime.signals import interruptible
-from tidelog.values import checked_value
+from tidelog.values import Record, checked_value
 
 Fact = str | tuple[Any, ...] | Atom
 Values = Mapping[str, object]
@@ -67,8 +71,25 @@ def fact_of(asked: object, values: Values, catalogue: Catalogue) -> Atom:
         return _checked(asked, catalogue)
     text = checked_text(asked, "fact")
     with told_of(text, "<fact>"):
-        atom = parse_atom(text, catalogue.prefixes, "<fact>")
-        return _checked(bind(atom, values, Source(text, "<fact>")), catalogue)
+        atom = bind(parse_atom(text, catalogue.prefixes, "<fact>"), values, Source(text, "<fact>"))
+        if not any(isinstance(node, Variable | Aggregate) for node in nodes(atom)):
+            atom = replace(atom, arguments=tuple([_computed(term, atom) for term in atom.arguments]))
+        return _checked(atom, catalogue)
+
+
+def _computed(term: Term, atom: Atom) -> Constant:
+    """The value of an argument of a fact, as a fact of a program would have it."""
+    if isinstance(term, Constant):
+        return term
+    assert isinstance(term, Call), "an expression without variables and aggregates"
+    mistaken = mistaken_call(term) if term.function != RECORD else None
+    if mistaken is not None:
+        raise mistake(ParseError, term.place, mistaken[0], render(atom), mistaken[1])
+    values = tuple(_computed(argument, atom).value for argument in term.arguments)
+    try:
+        return Constant(Record(*values) if term.function == RECORD else value_of(term, values))
+    except NoValue as problem:
+        raise mistake(ParseError, term.place, f"the fact has no value: {problem}", render(atom), "") from None
 
 
 def _of_tuple(asked: Sequence[Any], catalogue: Catalogue) -> Atom:

@@ -321,9 +321,8 @@ class Actions:
 
     def single_atom(self, children: list[Any]) -> None:
         (atom,) = children
-        arguments = [self._ground(atom, term) if _is_computed(term) else term for term in atom.arguments]
         self._end_statement()
-        self.parsed.atoms.append(Atom(atom.predicate, tuple(arguments), atom.place))
+        self.parsed.atoms.append(atom)
 
     def _end_statement(self, *heads: Atom) -> None:
         if self._aggregates:
@@ -691,12 +690,6 @@ class Actions:
                 two = f"; the {name} of two values is `{name}2(X, Y)`" if name in ("min", "max") else ""
                 hint = self.aggregate_hint.format(name) + two
                 raise self._error(aggregate.place or Place(1, 1), f"the aggregate `{name}` cannot stand here", hint)
-
-
-def _is_computed(term: Term) -> bool:
-    """Whether a term is an expression whose value is known when it is read."""
-    open_ends = (Variable, Aggregate, syntax.Parameter)
-    return isinstance(term, Call) and not any(isinstance(node, open_ends) for node in syntax.nodes(term))
 
 
 def _operand(term: Expression) -> Expression:
