@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager, suppress
 from functools import wraps
+from types import FrameType
 
 import pytest
 
 from live_util import PATHS, chain
 from tidelog import ArityError, KnowledgeBase, LimitError, TidelogError
 from tidelog.facts.results import Change, row_identity
+from tidelog.live import async_live
 from tidelog.live.async_live import AsyncLive
 from tidelog.live.merging import merged
 from tidelog.live.subscriptions import AnswerChange
@@ -53,6 +56,34 @@ def held(kb: KnowledgeBase) -> Iterator[None]:
     finally:
         release.set()
         thread.join()
+
+
+class Steps:
+    """Counts what each step of the event loop calls, in Python and in C; and where it is code of tidelog that reads or
+    derives facts, whose calls say little of what they do, the names of its files.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.most = self._calls = 0
+        self.working: set[str] = set()
+        self.run = asyncio.events.Handle._run
+        monkeypatch.setattr(asyncio.events.Handle, "_run", lambda handle: self._step(handle))
+
+    def _step(self, handle: asyncio.Handle) -> None:
+        self._calls = 0
+        sys.setprofile(self._called)
+        try:
+            self.run(handle)
+        finally:
+            sys.setprofile(None)
+            self.most = max(self.most, self._calls)
+
+    def _called(self, frame: FrameType, event: str, argument: object) -> None:
+        if event in ("call", "c_call"):
+            self._calls += 1
+            name = frame.f_code.co_filename
+            if any(f"/tidelog/{folder}/" in name for folder in ("language", "store", "engine", "joins", "closures")):
+                self.working.add(name)
 
 
 @asynccontextmanager
@@ -377,3 +408,41 @@ async def test_the_loop_does_not_do_the_work() -> None:
         await follower
     assert len(change.added["path"]) == 150 * 151 // 2 + 100 * 101 // 2
     assert max(beats) < 0.1
+
+
+@in_loop
+async def test_every_step_of_the_loop_is_short_however_much_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted in calls: many who wait are told at once, many updates are refused, and a large change is delivered."""
+    many = 400
+    monkeypatch.setattr(async_live, "MOST_TOLD", 16)
+    kb = KnowledgeBase("q(X) :- p(X).")
+    rows = [(f"text {number}",) for number in range(50 * many)]
+    parts = [rows[first : first + 10 * many] for first in range(0, len(rows), 10 * many)]
+    live = kb.live_async(buffer=1)
+    await live.__aenter__()
+    changes = live.changes("q(X)")
+    await anext(changes)
+    steps = Steps(monkeypatch)
+    with held(kb):
+        waiting = []
+        for number in range(many):
+            wrong = [(number, number)] if number % 2 else [(number,)]
+            done = live.settled_at(await live.submit(add={"p": wrong}))
+            # Half of them wait for their own update, the others for the first one.
+            waiting += [asyncio.ensure_future(done if number % 4 < 2 else live.settled_at(1))]
+            if number % 4 > 1:
+                done.close()
+            if number % 8 == 0:
+                waiting.append(asyncio.ensure_future(live.settle()))
+            await asyncio.sleep(0)
+    for task in waiting:
+        with suppress(ArityError):
+            await task
+    for part in parts:
+        await live.update(add={"p": part})
+    message = await anext(changes)
+    assert message.update > 1
+    with suppress(ArityError):
+        await live.__aexit__(None)
+    assert steps.most < many
+    assert not steps.working

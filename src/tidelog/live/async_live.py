@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
+from heapq import heappop, heappush
+from itertools import count
 from typing import Self, TypeVar
 from weakref import WeakSet
 
@@ -29,6 +31,9 @@ from tidelog.live.knowledge import Knowledge
 from tidelog.live.subscriptions import AnswerChange, Subscription
 
 Found = TypeVar("Found")
+
+# So many are told at once that their update is settled, before the loop looks at all else.
+MOST_TOLD = 256
 
 
 class AsyncLive:
@@ -59,7 +64,12 @@ class AsyncLive:
         self._buffer = buffer
         self._threads: ThreadPoolExecutor | None = None
         self._turn = asyncio.Lock()  # of whoever submits, so that updates keep their order
-        self._progress = asyncio.Event()  # set, and replaced, whenever updates are settled
+        # Who waits for room (the one who has the turn), for an update, by its number, and for all updates up to one.
+        self._for_room: list[asyncio.Future[None]] = []
+        self._waiting: dict[int, dict[asyncio.Future[None], None]] = {}
+        self._waiting_for_all: list[tuple[int, int, asyncio.Future[None]]] = []  # a heap
+        self._order = count()
+        self._ready: deque[asyncio.Future[None]] = deque()  # those who need no longer wait, and are still to be told
         self._followed: WeakSet[Changes] = WeakSet()
         # Net changes, or why there are none, that somebody waited for who was cancelled.
         self._unclaimed: deque[Future[Change]] = deque()
@@ -72,9 +82,9 @@ class AsyncLive:
         self._threads = ThreadPoolExecutor(thread_name_prefix="tidelog-async")
         loop = asyncio.get_running_loop()
 
-        def tell() -> None:
+        def tell(numbers: Sequence[int]) -> None:
             with suppress(RuntimeError):  # The loop is closed, and nobody waits any more.
-                loop.call_soon_threadsafe(self._progressed)
+                loop.call_soon_threadsafe(self._progressed, numbers)
 
         self._intake.on_settled = tell
         entered = self.begin(self._live.__enter__)
@@ -90,8 +100,8 @@ class AsyncLive:
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
-                await self._settled(self._intake.submitted)
-                self._intake.raise_refused()
+                await self._all_settled(self._intake.submitted)
+                await self._in_thread(self._intake.raise_refused)
         finally:
             for changes in tuple(self._followed):
                 changes.close()
@@ -103,9 +113,22 @@ class AsyncLive:
         self._threads.shutdown(wait=False)
         self._threads = None
 
-    def _progressed(self) -> None:
-        self._progress.set()
-        self._progress = asyncio.Event()
+    def _progressed(self, numbers: Sequence[int]) -> None:
+        """Updates are settled: tell those who wait, some now and the others when the loop has looked at all else."""
+        loop, ready, for_all = asyncio.get_running_loop(), self._ready, self._waiting_for_all
+        ready.extend(self._for_room)
+        self._for_room.clear()
+        for number in numbers[:MOST_TOLD]:
+            ready.extend(self._waiting.pop(number, ()))
+        for _ in range(MOST_TOLD):
+            if for_all and for_all[0][0] <= self._intake.settled:
+                ready.append(heappop(for_all)[2])
+            # It may have been cancelled, or be of a loop that has ended.
+            if ready and not (waiting := ready.popleft()).done() and waiting.get_loop() is loop:
+                waiting.set_result(None)
+        left = numbers[MOST_TOLD:]
+        if left or ready or (for_all and for_all[0][0] <= self._intake.settled):
+            loop.call_soon(self._progressed, left)
 
     def _in_thread(self, function: Callable[[], Found]) -> asyncio.Future[Found]:
         return asyncio.wrap_future(self.begin(function))
@@ -135,7 +158,8 @@ class AsyncLive:
         async with self._turn:
             while not self._live.has_room():
                 self._live.refuse_if_full()
-                await self._progress.wait()
+                self._for_room.append(waiting := _future())
+                await waiting
             return await self._in_thread(
                 lambda: self._live.take(given_update(add, delete, add_rules, remove_rules, at), priority, client)
             )
@@ -157,20 +181,29 @@ class AsyncLive:
         """Wait until an update can be seen; others before it may be in work. Raises its error if it was refused."""
         if not 0 <= number <= self._intake.submitted:
             raise TidelogError(f"there is no update {number}: {self._intake.submitted} have been submitted")
-        await self._settled(number, all_before=False)
+        if not self._intake.is_settled(number):
+            waiting = _future()
+            others = self._waiting.setdefault(number, {})
+            others[waiting] = None
+            try:
+                await waiting
+            finally:
+                others.pop(waiting, None)
         refusal = self._intake.take_refusal(number)
         if refusal is not None:
             raise refusal
 
-    async def _settled(self, number: int, all_before: bool = True) -> None:
-        while not (self._intake.settled >= number if all_before else self._intake.is_settled(number)):
-            await self._progress.wait()
+    async def _all_settled(self, number: int) -> None:
+        """Wait until an update and all before it are settled."""
+        if self._intake.settled < number:
+            heappush(self._waiting_for_all, (number, next(self._order), waiting := _future()))
+            await waiting
 
     async def settle(self) -> Change:
         """Wait for all that was submitted before; the net change since the last time. If this is cancelled, the next
         `settle` has the change as well.
         """
-        await self._settled(self._intake.submitted)
+        await self._all_settled(self._intake.submitted)
         taken = self.begin(self._take_change)
         try:
             return await asyncio.wrap_future(taken)
@@ -284,6 +317,10 @@ class Changes(AsyncIterator[AnswerChange]):
     def __del__(self) -> None:
         with suppress(AttributeError):  # It may not even have begun.
             self.close()
+
+
+def _future() -> asyncio.Future[None]:
+    return asyncio.get_running_loop().create_future()
 
 
 def _done(change: Change) -> Future[Change]:

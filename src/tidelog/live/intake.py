@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 import numpy as np
@@ -104,9 +104,11 @@ class Intake:
         self._read_early: dict[int, Part] = {}  # incoming updates, read while one before them was
         self._passed_by: set[int] = set()  # incoming updates that have been applied meanwhile
         self._between_blocks: Callable[[], None] = no_pause  # while a large update is read
-        self.on_settled: Callable[[], None] = no_pause  # called under the lock when updates are settled or refused
+        # Called under the lock with the numbers of updates that are settled or refused.
+        self.on_settled: Callable[[Sequence[int]], None] = lambda _numbers: None
         self._changes: list[Change] = []
-        self._refused: list[tuple[int, BaseException]] = []
+        # Updates that were refused, and why. Several threads take from it, so that each line below is a single step.
+        self._refused: dict[int, BaseException] = {}
         knowledge.engine.reclaiming.add_holder(self.held_rows)
         Terms.load_kernels()  # No submission is to wait for them.
 
@@ -302,7 +304,7 @@ class Intake:
 
     # --- what has become of updates ---
 
-    def note(self, numbers: Iterable[int], change: Change | None) -> None:
+    def note(self, numbers: Sequence[int], change: Change | None) -> None:
         """Some updates are done. The caller has the lock."""
         if change is not None:
             self._changes.append(change)
@@ -312,7 +314,7 @@ class Intake:
         while self.settled + 1 in self._settled_ahead:
             self._settled_ahead.remove(self.settled + 1)
             self.settled += 1
-        self.on_settled()
+        self.on_settled(numbers)
 
     def take_changes(self) -> list[Change]:
         """The changes since the last time."""
@@ -326,7 +328,7 @@ class Intake:
     def refuse(self, number: int, problem: BaseException) -> None:
         """An update is wrong, and does nothing."""
         problem.add_note(f"in update {number} that was submitted; it is refused as a whole, the others are not")
-        self._refused.append((number, problem))
+        self._refused[number] = problem
 
     def refuse_worked_on(self, number: int, problem: BaseException) -> None:
         """An update that was worked on turns out to be wrong: what it would have overwritten counts again."""
@@ -341,25 +343,22 @@ class Intake:
         self.incoming.clear()
         self.waiting.clear()
         last = self.submitted
-        for number in range(self.settled + 1, last + 1):
-            if number not in self._settled_ahead:
-                self.refuse(number, problem)
+        numbers = [number for number in range(self.settled + 1, last + 1) if number not in self._settled_ahead]
+        for number in numbers:
+            self.refuse(number, problem)
         self.settled = last
         self._settled_ahead.clear()
-        self.on_settled()
+        self.on_settled(numbers)
 
     def take_refusal(self, number: int) -> BaseException | None:
         """Why an update was refused, if it was. Nobody else is told of it any more."""
-        found = next((item for item in self._refused if item[0] == number), None)
-        if found is None:
-            return None
-        self._refused.remove(found)
-        return found[1]
+        return self._refused.pop(number, None)
 
     def raise_refused(self) -> None:
         """Raise what was refused since the last time."""
-        if self._refused:
-            refused, self._refused = self._refused, []
+        taken = [(number, self._refused.pop(number, None)) for number in list(self._refused)]
+        refused = [(number, problem) for number, problem in taken if problem is not None]
+        if refused:
             for number, problem in refused[1:]:
                 refused[0][1].add_note(f"update {number} is refused as well: {problem}")
             raise refused[0][1]
