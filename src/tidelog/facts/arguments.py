@@ -6,7 +6,7 @@ import itertools
 import os
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from tidelog.errors import DataError, StorageError, TidelogError
 from tidelog.language import AGGREGATES
@@ -23,11 +23,16 @@ Time = datetime | float | str
 """A moment, a number of seconds since 1970, or the text of a moment as XML Schema writes it."""
 
 
+def is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:
+    """Whether this is a mapping; what most mappings are is found at once."""
+    return isinstance(value, dict) or isinstance(value, Mapping)  # noqa: SIM101
+
+
 def checked_facts(facts: object, part: str) -> Mapping[str, Any]:
     """The facts of an update, which must be rows by predicate."""
     if facts is None:
         return {}
-    if not isinstance(facts, Mapping):
+    if not is_mapping(facts):
         kind = type(facts).__name__
         raise DataError(f'`{part}` is a mapping of predicates to rows, such as {{"edge": [("a", "b")]}}, not a {kind}')
     return facts

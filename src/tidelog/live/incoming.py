@@ -10,7 +10,7 @@ import numpy as np
 
 from tidelog.engine.engine import Engine
 from tidelog.engine.update.deltas import Request
-from tidelog.facts.arguments import checked_facts, checked_text
+from tidelog.facts.arguments import checked_facts, checked_text, is_mapping
 from tidelog.facts.encoding import LoadedRows, check_arity, encode_columns, encode_rows, in_time
 from tidelog.facts.reading import names_in_use
 from tidelog.language import syntax_named
@@ -67,6 +67,8 @@ class Incoming:
     def _read(
         self, add: GivenFacts, delete: GivenFacts, text: str, removing: str, syntax: str
     ) -> tuple[Request, RuleUpdate]:
+        if not text and not removing:  # as most updates are
+            return self.check(self._given(add, "add"), self._given(delete, "delete"), NO_PROGRAM, NO_PROGRAM)
         catalogue, functions = self._catalogue, self._functions
         program = interruptible(catalogue.parse_added, text, self._names, syntax, functions) if text else NO_PROGRAM
         catalogue.declare(program.prefixes)
@@ -93,9 +95,12 @@ class Incoming:
         """What an update asks for, and what it does to the catalogue. Of the program, the rules and declarations count;
         its facts are in `add`. Of what is removed, the rules and what no longer expires count.
         """
-        functions, expiries = self._functions.keys(), (program.expiries, removed.expiries)
-        update = self._catalogue.check(program.rules, removed.rules, functions, program.predicates, *expiries)
-        self._timing.check(update)
+        if program is NO_PROGRAM and removed is NO_PROGRAM:
+            update = RuleUpdate(dict(self._catalogue.arities))
+        else:
+            functions, expiries = self._functions.keys(), (program.expiries, removed.expiries)
+            update = self._catalogue.check(program.rules, removed.rules, functions, program.predicates, *expiries)
+            self._timing.check(update)
         for rule in program.rules:
             self._checks.warn_of_cross_product(rule)
         for name in add:
@@ -136,7 +141,7 @@ class Incoming:
         return encoded
 
     def _encode_rows(self, name: str, rows: Any) -> Cells | None:
-        if isinstance(rows, Iterator) and not hasattr(rows, "__arrow_c_stream__"):
+        if not isinstance(rows, list) and isinstance(rows, Iterator) and not hasattr(rows, "__arrow_c_stream__"):
             rows = interruptible(list, self._lock.watched(rows))  # The iterator may wait for other threads.
         return encode_rows(self._engine.store.terms, name, rows)
 
@@ -173,7 +178,7 @@ def predicates_of(*parts: GivenFacts) -> list[object] | None:
     """The predicates whose facts an update names; None where a text may name any."""
     if any(isinstance(facts, str) for facts in parts):
         return None
-    return [name for facts in parts if isinstance(facts, Mapping) for name in facts]
+    return [name for facts in parts if is_mapping(facts) for name in facts]
 
 
 def _interruptible(batches: Iterable[FactBatch]) -> Iterator[FactBatch]:

@@ -131,8 +131,8 @@ class Knowledge:
         which its facts come in.
         """
         time = None if at is None else checked_time(at)
-        names = None if add_rules or remove_rules or self.timing.is_said(time) else predicates_of(add, delete)
-        may_overtake = None if names is None else partial(self._may_overtake, names)
+        is_of_facts = not (add_rules or remove_rules or self.timing.is_said(time))
+        may_overtake = partial(self._may_overtake, add, delete) if is_of_facts else None
         with self.lock.working(may_overtake=may_overtake), self.using_terms(), self.terms_if_it_succeeds():
             self.engine.reclaim_terms()  # Here, too: updates that fail may get no further.
             outer, before = self._committed.prefixes, self.catalogue.prefixes
@@ -146,9 +146,10 @@ class Knowledge:
             finally:
                 self._committed.prefixes = outer
 
-    def _may_overtake(self, names: Iterable[object]) -> bool:
-        """Whether an update of facts of these predicates touches nothing that the updates in work touch."""
-        if self.timing.keeper is not None:
+    def _may_overtake(self, add: GivenFacts, delete: GivenFacts) -> bool:
+        """Whether an update of these facts touches nothing that the updates in work touch."""
+        names = predicates_of(add, delete)
+        if names is None or self.timing.keeper is not None:
             return False  # What expires may be anywhere.
         if self.tracer is not None or self._committed.prefixes not in (None, self.catalogue.prefixes):
             return False

@@ -106,6 +106,8 @@ class Catalogue:
 
     def resolve(self, name: str) -> str:
         """The predicate that a name stands for."""
+        if name in self.arities and ":" not in name:
+            return name  # as most are
         return resolve_predicate(name, self.prefixes)
 
     def display(self, predicate: str) -> str:

@@ -241,8 +241,9 @@ class KnowledgeLock:
     def end(self) -> None:
         """The update is whole."""
         self._work.pop()
-        self.condition.notify_all()
-        self._left.notify_all()
+        for condition in (self.condition, self._left):
+            if condition._waiters:  # type: ignore[attr-defined]  # mostly there are none
+                condition.notify_all()
 
     # --- pauses of an update ------------------------------------------------------------------------------------------
 

@@ -182,6 +182,23 @@ class KernelArrays:
         self.publish()
 
 
+class Making:
+    """The context of `making_for`. It is not a generator, since small updates enter it several times."""
+
+    __slots__ = ("_name", "_outer", "_store")
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._store = store
+        self._name = name
+
+    def __enter__(self) -> None:
+        self._store.check_at_rest()
+        self._outer, self._store.making = self._store.making, self._name
+
+    def __exit__(self, *_: object) -> None:
+        self._store.making = self._outer
+
+
 class Store:
     """Everything that kernels reach."""
 
@@ -256,17 +273,11 @@ class Store:
         if not self.at_rest:
             raise NotAtRest
 
-    @contextmanager
-    def making_for(self, relation: Relation) -> Iterator[None]:
-        """Within, something is made of a relation or for it, such as an index, in pieces. Between them, updates that
-        have nothing to do with it may be applied.
+    def making_for(self, relation: Relation) -> Making:
+        """A context in which something is made of a relation or for it, such as an index, in pieces. Between them,
+        updates that have nothing to do with it may be applied.
         """
-        self.check_at_rest()
-        outer, self.making = self.making, relation.name
-        try:
-            yield
-        finally:
-            self.making = outer
+        return Making(self, relation.name)
 
     # --- what was -----------------------------------------------------------------------------------------------------
 

@@ -176,6 +176,8 @@ class Terms:
     def _encode_uniform(self, values: Sequence[Any], kind: type) -> Ids:
         if issubclass(kind, str):
             return self._encode_texts(values, K.STRING)
+        if kind is int:
+            return self._encode_integers(values)
         if kind is IRI:
             return self._encode_texts([value.value for value in values], K.IRI)
         if issubclass(kind, Literal):
@@ -187,12 +189,7 @@ class Terms:
         if issubclass(kind, np.datetime64 | np.timedelta64):
             return self.encode_values([in_microseconds(value) for value in values])
         if issubclass(kind, int | np.integer):
-            for value in values:
-                if not INTEGER_MIN <= value <= INTEGER_MAX:
-                    raise DataError(
-                        f"the integer {value} does not fit in 64 bits; write a literal, a float or a string"
-                    )
-            return self._encode_bits(np.array(values, np.int64), K.INTEGER)
+            return self._encode_integers(values)
         if issubclass(kind, float | np.floating):
             return self._encode_floats(np.array(values, np.float64))
         literals = [literal for literal in map(literal_of, values) if literal is not None]
@@ -201,6 +198,12 @@ class Terms:
         raise DataError(
             f"a fact cannot hold {values[0]!r} of type {kind.__name__}: use str, int, float, bool or tidelog.IRI"
         )
+
+    def _encode_integers(self, values: Sequence[Any]) -> Ids:
+        for value in values:
+            if not INTEGER_MIN <= value <= INTEGER_MAX:
+                raise DataError(f"the integer {value} does not fit in 64 bits; write a literal, a float or a string")
+        return self._encode_bits(np.array(values, np.int64), K.INTEGER)
 
     def _encode_literals(self, literals: Sequence[Literal]) -> Ids:
         for literal in literals:

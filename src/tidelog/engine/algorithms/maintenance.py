@@ -67,6 +67,11 @@ def _counted(rule: CompiledRule, task: Task) -> Counted:
     return Counted.of(task.counters.of(rule.recursive, deleting=False), task.node.predicates)
 
 
+def _computes(node: Node, rules: RuleChange) -> bool:
+    """Whether the kernels of a component have to know what terms are."""
+    return node.computes or (bool(rules.removed) and any(rule.normal.computes for rule in rules.removed))
+
+
 def kept_in(node: Node | Component, predicate: str) -> Hashable:
     """What `Relation.kept` is for a predicate of a component."""
     if isinstance(node, Node) and node.shape is not None:
@@ -76,9 +81,9 @@ def kept_in(node: Node | Component, predicate: str) -> Hashable:
 
 def note_kept(transaction: Transaction, node: Node) -> bool:
     """Whether the values of a component are kept otherwise than before, so that it has to be materialised afresh."""
-    changed = False
+    changed, plain = False, node.shape is None and not node.lattices
     for predicate, relation in zip(node.predicates, node.relations, strict=True):
-        kept = kept_in(node, predicate)
+        kept = None if plain else kept_in(node, predicate)
         if relation.kept != kept:
             # Nothing was kept otherwise where there was nothing.
             changed = changed or relation.count > 0
@@ -116,15 +121,15 @@ class ComponentMaintenance:
         self, transaction: Transaction, node: Node, explicit: Explicit, rules: RuleChange, afresh: bool = False
     ) -> None:
         """Let a component follow what changed below it, in E and in its rules; or materialise it afresh."""
-        transaction.runner.computes = node.computes or any(rule.normal.computes for rule in rules.removed)
+        transaction.runner.computes = _computes(node, rules)
         afresh = note_kept(transaction, node) or afresh
-        if any(lattice.join is not None for lattice in node.lattices.values()):
-            task = Task(transaction, node, explicit, rules, Counters.RANKS)
-            keep_joins(task, afresh)
-            self._note_counters(task)
-            return
         if node.lattices:
-            self._keep_best(Task(transaction, node, explicit, rules, Counters.RANKS), afresh)
+            task = Task(transaction, node, explicit, rules, Counters.RANKS)
+            if any(lattice.join is not None for lattice in node.lattices.values()):
+                keep_joins(task, afresh)
+                self._note_counters(task)
+            else:
+                self._keep_best(task, afresh)
             return
         algorithm = self.algorithm(node.recursive)
         task = Task(transaction, node, explicit, rules, algorithm.counters)
@@ -152,7 +157,7 @@ class ComponentMaintenance:
         """The task of a recursion's other rules, which exchange what they derive with its closures. They are maintained
         alike under every name, with ranks, and with counters of what is derived from below.
         """
-        transaction.runner.computes = node.computes or any(rule.normal.computes for rule in rules.removed)
+        transaction.runner.computes = _computes(node, rules)
         transaction.marking.pass_on(0)
         task = Task(transaction, node, explicit, rules, Counters.NON_RECURSIVE)
         for relation in node.relations:

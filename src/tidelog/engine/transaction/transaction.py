@@ -165,7 +165,11 @@ class Transaction:
         self.let_go()
 
     def let_go(self) -> None:
-        """It is over: what changed belongs to those who were told of it."""
+        """It is over: what changed belongs to those who were told of it. Nothing refers in a circle to what is left, so
+        that all of it goes at once, and Python's garbage collector has nothing to find.
+        """
+        self.claims = frozenset
+        self.runner.on_pause = None
         self.deltas.clear()
         self.undo.let_go()
         self.store.spare.end_update()

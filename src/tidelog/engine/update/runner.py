@@ -165,7 +165,7 @@ class Runner:
         try:
             yield
         finally:
-            self._patience = None
+            self._patience = self._outlook = None  # which refers to what refers to this
 
     def _is_hopeless(self) -> bool:
         assert self._patience is not None
