@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -34,14 +34,18 @@ def answer_names(found: Sequence[Variable]) -> list[str]:
 
 
 def run_query(
-    engine: Engine, query: Query, most: int | None = None, patience: int | None = None
+    engine: Engine,
+    query: Query,
+    most: int | None = None,
+    patience: int | None = None,
+    answer: tuple[Atom, list[Rule]] | None = None,
 ) -> tuple[list[str], Cells, Failures]:
     """The names of the variables, each answer once, and the matches that failed since an expression had no value. A
     query without variables has one empty answer if it holds. Its parts, if any, have been derived. When there are
     `most` answers, no others are looked for; when about so many candidates have been looked at as `patience` says, it
-    raises `OutOfPatience`.
+    raises `OutOfPatience`. `answer` is what `answer_rules` gives for the query, if somebody knows that already.
     """
-    head, rules = answer_rules(query, engine.graph.equality)
+    head, rules = answer or answer_rules(query, engine.graph.equality)
     found = tuple(variables(head))
     parts = [_with_parts_apart(engine, rule, lambda _: str(query), most, patience) for rule in rules]
     rows, failures = zip(*parts, strict=True)
@@ -64,15 +68,16 @@ def _with_parts_apart(
         failures += failed
         if not len(found):
             return np.empty((0, rule.head.arity), np.int32), failures
-    taken = {id(item) for part in parts for item in part}
-    rest = replace(rule, body=tuple(item for item in rule.body if id(item) not in taken))
+    rest = rule
+    if parts:
+        taken = {id(item) for part in parts for item in part}
+        rest = replace(rule, body=tuple(item for item in rule.body if id(item) not in taken))
     rows, failed = _matches(engine, normalise(rest), rule_text, most, patience)
     return rows, failures + failed
 
 
-def needs_parts(engine: Engine, query: Query) -> bool:
-    """Whether a query has parts that must be derived before it is answered."""
-    head, rules = answer_rules(query, engine.graph.equality)
+def needs_parts(head: Atom, rules: Iterable[Rule]) -> bool:
+    """Whether a query, of which these are the `answer_rules`, has parts that must be derived before it is answered."""
     return any(rule.head.predicate != head.predicate for rule in rules)
 
 

@@ -66,6 +66,9 @@ MOST_CHOICES = 1000
 # What aggregates give over nothing; the others have no value then.
 _OVER_NOTHING: Mapping[str, Value] = {"count": 0, "sum": 0, "any": False, "all": True}
 
+# What most statements consist of.
+_NEVER_SPECIAL = frozenset((Atom, Constant, Negation, Variable))
+
 _Items = tuple[Any, ...]  # of a body as it is written
 _Error = TypeVar("_Error", bound=TidelogError)
 
@@ -74,7 +77,7 @@ def is_plain(statement: Node) -> bool:
     """Whether a statement, or a part of one, is as engines know them."""
     if isinstance(statement, Rule) and statement.also:
         return False
-    return not any(map(_is_special, nodes(statement)))
+    return not any(_is_special(node) for node in nodes(statement) if type(node) not in _NEVER_SPECIAL)
 
 
 def _is_special(node: Node) -> bool:

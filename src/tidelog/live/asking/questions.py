@@ -94,9 +94,10 @@ class Questions:
         """The answers of a query, unless parts of it must be derived first."""
         with self._reader.terms_for_a_question():
             query = self.asked_query(asked, values)
-            if needs_parts(self._engine, query):
+            answer = answer_rules(query, self._engine.graph.equality)
+            if needs_parts(*answer):
                 return None
-            return self._answers(*run_query(self._engine, query, most, patience))
+            return self._answers(*run_query(self._engine, query, most, patience, answer))
 
     def _derived(self, asked: str | Query, values: Values, most: int | None) -> Answers:
         """The answers of a query for which rules are added that derive them, and then taken back."""
