@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,7 @@ from tidelog import ConstraintError, KnowledgeBase, TidelogError
 from tidelog.closures import closed_graph
 from tidelog.engine.update import rows as lazy_rows
 from tidelog.engine.update.rows import Rows
+from tidelog.engine.update.undo import UndoLog
 from tidelog.language import parse_program
 from tidelog.live.worker import Worker
 from tidelog.machine import growth
@@ -590,6 +592,48 @@ def test_updates_pass_while_tables_and_indexes_are_made(monkeypatch: pytest.Monk
     live.settle_all()
     assert {("path", False), ("path", True)} <= {*passed}, "while the table was made, and then an index"
     assert live.is_settled(large)
+    assert set(kb.facts("alone")) == {(len(passed),)}
+    audit(kb)
+
+
+@pytest.mark.parametrize("changed", ["much goes", "much comes"])
+def test_updates_pass_while_a_large_change_is_listed_and_at_its_end(
+    changed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kb = KnowledgeBase(PATHS, modules=False, maintenance="dred")
+    edges = [(n, n + 1) for n in range(40)]
+    kb.update(add={"edge": edges, "node": [(0,)]})
+    if changed == "much comes":
+        kb.update(delete={"edge": edges[20:21]})
+    monkeypatch.setattr(growth, "PIECE", 16)
+    passed: list[str] = []
+    listing: list[bool] = []
+    between_pieces, in_pieces = Worker.between_pieces, UndoLog._changed_in_pieces
+
+    def listed(*arguments: Any) -> Any:
+        listing.append(True)
+        found = in_pieces(*arguments)
+        listing.clear()
+        return found
+
+    def submit_and_go_on(worker: Worker, passable: bool = False) -> None:
+        works = kb._engine.past.works
+        place = "listed" if listing else "at its end" if works[-1].is_at_its_end else ""
+        if not place or len(works) > 1 or passed.count(place) > 1:
+            return between_pieces(worker, passable)
+        number = live.submit(add={"node": [(len(passed) + 1,)]}, delete={"node": [(len(passed),)]})
+        between_pieces(worker, passable)
+        assert live.is_settled(number)
+        passed.append(place)
+
+    monkeypatch.setattr(UndoLog, "_changed_in_pieces", listed)
+    monkeypatch.setattr(Worker, "between_pieces", submit_and_go_on)
+    live = kb.live()
+    live.submit(**{"delete" if changed == "much goes" else "add": {"edge": edges[20:21]}})
+    change = live.settle()
+    assert passed == ["listed", "listed", "at its end", "at its end"]
+    half = change.removed if changed == "much goes" else change.added
+    assert len(half["path"]) == 21 * 20
     assert set(kb.facts("alone")) == {(len(passed),)}
     audit(kb)
 

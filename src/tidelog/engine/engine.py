@@ -208,7 +208,9 @@ class Engine:
             with transaction.window:
                 self._walk(work)
                 transaction.marking.finish(self._marks.share)
+                transaction.pause_at_its_end()
                 outcome = self._outcome(transaction, request)
+                transaction.pause_at_its_end()
             outcome.answers = self.watches.changed(transaction)
             if before_commit is not None:
                 before_commit(outcome)

@@ -17,6 +17,7 @@ from tidelog.engine.update.failures import FailedGroup
 from tidelog.engine.update.relation_growth import RelationGrowth
 from tidelog.engine.update.runner import CLOSED, Functions, Limits, Runner, Window, let_nobody_in
 from tidelog.engine.update.undo import UndoLog
+from tidelog.machine import growth
 from tidelog.machine import registers as M
 from tidelog.machine import work_kinds as W
 from tidelog.program.normal_form import NormalRule
@@ -130,6 +131,15 @@ class Transaction:
                 delta = self.deltas.get(atom.predicate)
                 if delta is not None:
                     delta.listed()
+
+    def pause_at_its_end(self) -> None:
+        """Let others in where what has changed is much, and so takes long to commit. Nobody joins this update any more,
+        nor does it give way: almost all of its work is done.
+        """
+        if int(self.machine[M.LOG_COUNT]) > growth.PIECE:
+            if self._observer is not None:
+                self._observer.between_pieces(True)
+            self._let_in(True)
 
     def collect(self, relations: Iterable[Relation]) -> None:
         """Note how the relations of a component changed, now that it is done."""

@@ -16,9 +16,9 @@ from tidelog.engine.update.deltas import NOTHING, Delta
 from tidelog.engine.update.pair_sets import ClosurePairs, StoredPairs, missing
 from tidelog.engine.update.rows import Rows, rows_of
 from tidelog.machine import flags as F
+from tidelog.machine import growth
 from tidelog.machine import registers as M
 from tidelog.machine import relation_fields as R
-from tidelog.machine.growth import pieces
 from tidelog.machine.jit import address
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells, Records
@@ -181,12 +181,38 @@ class UndoLog:
                 return None
             if relation.clean:
                 return Delta.of_facts(relation, NOTHING, np.arange(start, relation.count, dtype=np.int32))
+        if max(entries, appended) > growth.PIECE:
+            with self._store.making_for(relation):
+                return Delta.of_facts(relation, *self._changed_in_pieces(relation, entries, start))
         removed = np.empty(entries, np.int32)
         added = np.empty(entries + appended, np.int32)
+        gone, come = self._changed_facts(relation, self._component_start, start, removed, added)
+        return Delta.of_facts(relation, removed[:gone], added[:come])
+
+    def _changed_facts(
+        self, relation: Relation, entry: int, record: int, removed: Cells, added: Cells
+    ) -> tuple[int, int]:
+        """List the facts that left or entered I, from an entry of the log and a record on; how many there are."""
         counts = np.zeros(2, np.int64)
-        at = address(removed), address(added), address(counts)
-        changed_facts(self._machine, relation.number, self._component_start, start, *at)
-        return Delta.of_facts(relation, removed[: counts[0]], added[: counts[1]])
+        changed_facts(self._machine, relation.number, entry, record, address(removed), address(added), address(counts))
+        return int(counts[0]), int(counts[1])
+
+    def _changed_in_pieces(self, relation: Relation, entries: int, start: int) -> tuple[Cells, Cells]:
+        """The same for many, between whose pieces others come in."""
+        removed, added = [NOTHING], [NOTHING]
+        for first, last in self._pieces(entries):
+            # The kernel reads to the end of the log, which is where it was again when others come in.
+            end = int(self._machine[M.LOG_COUNT])
+            gone, come = np.empty(last - first, np.int32), np.empty(last - first, np.int32)
+            self._machine[M.LOG_COUNT] = self._component_start + last
+            counts = self._changed_facts(relation, self._component_start + first, relation.count, gone, come)
+            self._machine[M.LOG_COUNT] = end
+            removed.append(gone[: counts[0]])
+            added.append(come[: counts[1]])
+        column = relation.cells[start : relation.count, relation.flags_column]
+        for first, last in self._pieces(len(column)):
+            added.append((np.flatnonzero(column[first:last] & F.IN) + (start + first)).astype(np.int32))
+        return np.concatenate(removed), np.concatenate(added)
 
     def _explicit_facts(self, relation: Relation) -> Cells:
         return self._facts_with(relation, F.EXPLICIT, F.EXPLICIT) if relation.explicit_count else NOTHING
@@ -200,7 +226,7 @@ class UndoLog:
         return np.concatenate(found).astype(np.int32)
 
     def _pieces(self, count: int) -> Iterator[tuple[int, int]]:
-        return pieces(count, self._store.hooks.between_pieces)
+        return growth.pieces(count, self._store.hooks.between_pieces)
 
     def end_component(self) -> None:
         """What is logged from now on belongs to the next component."""
