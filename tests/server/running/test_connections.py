@@ -103,3 +103,31 @@ def test_an_answer_that_nobody_takes_is_given_up(server: ServerProcess) -> None:
             while piece := peer.recv(1 << 20):
                 taken += len(piece)
         assert taken < 8_000_000
+
+
+def test_answers_say_the_same_however_they_are_written(server: ServerProcess) -> None:
+    """Usual ones are written at once; where the connection ends, or somebody else waits for his answer, they are not.
+    Two requests that come together get their answers in order.
+    """
+
+    def said(answer: bytes) -> tuple[list[bytes], bytes]:
+        head, _, body = answer.partition(b"\r\n\r\n")
+        return sorted(line for line in head.split(b"\r\n") if not line.startswith((b"date:", b"connection:"))), body
+
+    def asked(*requests: bytes) -> list[bytes]:
+        with connected(server) as peer:
+            peer.sendall(b"".join(requests))
+            return [b"HTTP/1.1" + part for part in answer_to(peer).split(b"HTTP/1.1")[1:]]
+
+    head = b"Host: 127.0.0.1\r\n"
+    last = b"GET /health HTTP/1.1\r\n" + head + b"Connection: close\r\n\r\n"
+    health, query = b"GET /health HTTP/1.1\r\n" + head + b"\r\n", b'{"query": "nothing(X)"}'
+    asking = b"POST /query HTTP/1.1\r\n" + head + b"Content-Length: %d\r\n\r\n%b" % (len(query), query)
+    first, second, third, end = asked(health, asking, b"HEAD /health HTTP/1.1\r\n" + head + b"\r\n", last)
+    with connected(server) as peer:
+        peer.sendall(health)
+        alone = peer.recv(1 << 16)  # all of it, since it is written at once
+    assert said(alone) == said(first) == said(end)
+    assert said(third) == (said(end)[0], b"")
+    assert json.loads(said(second)[1])["rows"] == []
+    assert b"content-security-policy" in alone

@@ -108,12 +108,20 @@ class Dispatcher:
         if scope["type"] != "http":
             await self._otherwise(scope, receive, send)
             return
-        metrics, method = self._metrics, scope["method"]
+        metrics, method, answer = self._metrics, scope["method"], scope.get("tidelog.answer")
+        head: Message | None = None  # which waits for the body
 
         async def guarded(message: Message) -> None:
+            nonlocal head
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *SECURITY]
                 metrics.request(method, message["status"])
+                head = message
+                return
+            if head is not None:
+                status, headers, head = head["status"], head.get("headers", ()), None
+                if answer is not None and not message.get("more_body") and answer(scope, status, headers, message):
+                    return
+                await send({"type": "http.response.start", "status": status, "headers": [*headers, *SECURITY]})
             await send(message)
 
         await self._direct.get((method, scope["path"]), self._otherwise)(scope, receive, guarded)

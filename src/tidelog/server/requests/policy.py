@@ -24,3 +24,6 @@ SECURITY = [
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
+
+# The same as they go over the wire.
+SECURITY_LINES = b"".join(name + b": " + value + b"\r\n" for name, value in SECURITY)

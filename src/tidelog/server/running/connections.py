@@ -9,15 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from starlette.types import Message, Scope
+from uvicorn.protocols.http.httptools_impl import HEADER_VALUE_RE, STATUS_LINE, HttpToolsProtocol
 
 from tidelog.server.problems import MEDIA_TYPE, Problem, bad_request, over_limit
+from tidelog.server.requests.policy import SECURITY_LINES
 
 # Bytes of a request beside its body: its head, and what stands between the pieces of a body.
 MOST_AROUND = 1 << 16
+
+# Headers of answers that mean nothing to the connection itself.
+_PLAIN_HEADERS = frozenset((b"content-length", b"content-type", b"cache-control", b"etag", b"last-modified"))
 
 
 class Connection(HttpToolsProtocol):
@@ -67,6 +73,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
         self._begun, self._in_body, self._around, self._body = True, False, 0, 0
         self.scope["tidelog.write"] = self.write_at_once  # type: ignore[typeddict-unknown-key]
+        self.scope["tidelog.answer"] = self.answer_at_once  # type: ignore[typeddict-unknown-key]
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
@@ -121,6 +128,26 @@ class Connection(HttpToolsProtocol):
         self.transport.write(chunk)
         return True
 
+    def answer_at_once(
+        self, scope: Scope, status: int, headers: Iterable[tuple[bytes, bytes]], message: Message
+    ) -> bool:
+        """Write a whole answer, head and body together, in a fraction of the time that two messages take; unless there
+        is anything special about it. `SECURITY` goes with it.
+        """
+        cycle = self.cycle  # It may be of the next request already.
+        if cycle.scope is not scope or cycle.response_started or cycle.disconnected or not cycle.keep_alive:
+            return False
+        body: bytes = message.get("body", b"")
+        if self.flow.write_paused or scope["method"] == "HEAD" or not _is_plain(status, headers, len(body)):
+            return False
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        lines = [name + b": " + value + b"\r\n" for name, value in (*cycle.default_headers, *headers)]
+        self.transport.write(b"".join((STATUS_LINE[status], *lines, SECURITY_LINES, b"\r\n", body)))
+        cycle.message_event.set()
+        cycle.on_response()
+        return True
+
     def pause_writing(self) -> None:
         super().pause_writing()
         self._left = self.transport.get_write_buffer_size()
@@ -143,6 +170,15 @@ class Connection(HttpToolsProtocol):
         if self._draining is not None:
             self._draining.cancel()
             self._draining = None
+
+
+def _is_plain(status: int, headers: Iterable[tuple[bytes, bytes]], length: int) -> bool:
+    """Whether an answer has a body of this length, and headers that nothing else has to be done for."""
+    if status < 200 or status in (204, 304):
+        return False
+    lengths = [value for name, value in headers if name == b"content-length"]
+    usual = all(name in _PLAIN_HEADERS and HEADER_VALUE_RE.search(value) is None for name, value in headers)
+    return usual and lengths == [b"%d" % length]
 
 
 def connections_with(stall: float) -> type[Connection]:
