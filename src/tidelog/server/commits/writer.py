@@ -12,6 +12,7 @@ the loop ever sees a commit before those that came before it.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections import deque
@@ -38,6 +39,8 @@ from tidelog.server.tokens import Caller
 from tidelog.values import Row
 
 Update = Mapping[str, Any]
+
+log = logging.getLogger("tidelog.server")
 
 # Of a group, at most this many updates, and this many facts beyond the first of them.
 MOST_TOGETHER = 1024
@@ -212,11 +215,17 @@ class Writer:
                 self._tell_problem(job, problem)
 
     def _compact(self) -> None:
-        """Write a snapshot where the journal has become long. If that fails, the journal goes on."""
+        """Write a snapshot where the journal has become long. If that fails, if only for want of memory, the journal
+        goes on, and so does this thread.
+        """
         limit = self._store.settings.limits.compact
         if self._store.journal_bytes > limit:
-            with suppress(StorageError):
+            try:
                 self._store.save()
+            except StorageError:
+                pass  # as where the disk is full: the next update says so
+            except Exception:
+                log.exception("no snapshot could be made; the journal goes on")
 
     # --- commits ------------------------------------------------------------------------------------------------------
 
@@ -335,7 +344,11 @@ class Writer:
     ) -> None:
         """An update is on the disk. Tell everybody."""
         store, number = self._store, int(note[UPDATE])
-        commit = commit_of(self._knowledge, number, change, store.settings.limits.history)
+        try:
+            commit = commit_of(self._knowledge, number, change, store.settings.limits.history)
+        except Exception:  # It has been made, and counts. Nobody can be told what it did.
+            log.exception("what an update did could not be kept")
+            commit = Commit(number, come=None, gone=None)
         commit.at, commit.seconds, commit.together, commit.undone = note[AT], seconds, len(jobs), undone
         store.history.append(commit)
         store.keys.note([(job.key, job.asked) for job in jobs if job.key], number)

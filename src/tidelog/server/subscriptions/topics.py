@@ -99,7 +99,7 @@ class Topics:
         """What is done when a subscription can no longer be told: its predicate has become another one."""
 
         def end(subscription: Subscription) -> None:
-            self._topics.pop(topic.key, None)
+            self._forget(topic)
             problem = subscription.error
             document = (
                 problems.of_error(problem) if isinstance(problem, TidelogError) else problems.of_status(500)
@@ -112,9 +112,14 @@ class Topics:
         """A stream of a topic has ended."""
         topic.members -= 1
         if not topic.members:
-            self._topics.pop(topic.key, None)
+            self._forget(topic)
             if topic.subscription is not None:
                 topic.subscription.close()
+
+    def _forget(self, topic: Topic) -> None:
+        """Let nobody else join a topic. One that has ended before may have a successor, which stays."""
+        if self._topics.get(topic.key) is topic:
+            del self._topics[topic.key]
 
     def _ask(self, topic: Topic) -> Answers:
         return self._knowledge.questions.query(topic.query, topic.values)
