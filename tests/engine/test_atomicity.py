@@ -13,6 +13,7 @@ import pytest
 
 import tidelog.engine.engine
 import tidelog.engine.update.runner
+import tidelog.machine.growth
 import tidelog.store.pair_bits
 import tidelog.store.relation
 import tidelog.store.store
@@ -93,6 +94,16 @@ def test_streams_pass_the_audit(maintenance: str, modules: bool) -> None:
 @pytest.mark.parametrize("modules", [True, False])
 @pytest.mark.parametrize("inject", [faulty_calls, faulty_kernels, faulty_memory, faulty_memory_anywhere])
 def test_a_fault_leaves_everything_as_it_was(maintenance: str, modules: bool, inject: Inject) -> None:
+    check_faults(maintenance, modules, inject)
+
+
+@pytest.mark.parametrize("maintenance", ["recompute", "dred"])
+def test_a_fault_between_pieces_leaves_everything_as_it_was(maintenance: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tidelog.machine.growth, "PIECE", 4)
+    check_faults(maintenance, True, faulty_kernels)
+
+
+def check_faults(maintenance: str, modules: bool, inject: Inject) -> None:
     total = count_points(example(maintenance, modules=modules), EXAMPLE_UPDATE, inject)
     assert total > 10
     expected = fingerprint_after(maintenance, modules)

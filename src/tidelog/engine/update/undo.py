@@ -205,8 +205,10 @@ class UndoLog:
             end = int(self._machine[M.LOG_COUNT])
             gone, come = np.empty(last - first, np.int32), np.empty(last - first, np.int32)
             self._machine[M.LOG_COUNT] = self._component_start + last
-            counts = self._changed_facts(relation, self._component_start + first, relation.count, gone, come)
-            self._machine[M.LOG_COUNT] = end
+            try:
+                counts = self._changed_facts(relation, self._component_start + first, relation.count, gone, come)
+            finally:
+                self._machine[M.LOG_COUNT] = end
             removed.append(gone[: counts[0]])
             added.append(come[: counts[1]])
         column = relation.cells[start : relation.count, relation.flags_column]
