@@ -1,8 +1,7 @@
 """A server and its clients on one machine: updates, queries beside them, and subscribers.
 
 The server is a process of its own, with a journal that is forced to disk at every commit; this process is all clients,
-over loopback, but for those who update beside queries. They speak HTTP by hand: a client library would take more time
-than the server does.
+over loopback. They speak HTTP by hand: a client library would take more time than the server does.
 """
 
 from __future__ import annotations
@@ -16,15 +15,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
+from urllib.request import urlopen
 
 from tidelog.bench.options import Options
+from tidelog.bench.parts.http_load import Asker, askers, let_ask, request
 from tidelog.bench.report import Report, Table
 from tidelog.errors import TidelogError
 
@@ -39,19 +37,8 @@ COMMITS = 20
 STARTS = 3
 
 
-@dataclass
-class Latencies:
-    """How long each of many requests took."""
-
-    seconds: list[float] = field(default_factory=list)
-
-    def at(self, share: float) -> float:
-        ordered = sorted(self.seconds)
-        return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
-
-
 class Client:
-    """A connection that sends one request after the other."""
+    """A connection of somebody who subscribes, or who makes the updates that subscribers are told of."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -61,23 +48,13 @@ class Client:
     async def connect(cls, port: int) -> Client:
         return cls(*await asyncio.open_connection("127.0.0.1", port, limit=1 << 22))
 
-    async def post(self, path: str, content: object) -> bytes:
-        """The body of the answer."""
-        body = json.dumps(content).encode()
-        head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-        return await self._exchange(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-
-    async def get(self, path: str) -> bytes:
-        return await self._exchange(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
-
-    async def _exchange(self, request: bytes) -> bytes:
-        self._writer.write(request)
+    async def post(self, path: str, content: object) -> None:
+        self._writer.write(request(path, content))
         head = await self._reader.readuntil(b"\r\n\r\n")
         length = re.search(rb"content-length: (\d+)", head)
         body = await self._reader.readexactly(int(length[1])) if length else b""
         if not head.startswith(b"HTTP/1.1 200"):
             raise TidelogError(f"the server refused: {head[:40]!r} {body[:200]!r}")
-        return body
 
     async def subscribe(self, query: str) -> None:
         """Begin to read a stream, up to its snapshot."""
@@ -139,97 +116,63 @@ def _port(server: subprocess.Popen[str]) -> int:
     raise TidelogError(f"the server did not start: {''.join(said)}")
 
 
-async def _for_a_while(
-    clients: int, seconds: float, port: int, request: Callable[[Client, int], Awaitable[object]]
-) -> Latencies:
-    """Requests of several clients, each one after the other."""
-    found = Latencies()
-    connections = [await Client.connect(port) for _ in range(clients)]
-    end = time.perf_counter() + seconds
-
-    async def run(client: Client, number: int) -> None:
-        count = number
-        while time.perf_counter() < end:
-            began = time.perf_counter()
-            await request(client, count)
-            found.seconds.append(time.perf_counter() - began)
-            count += clients
-
-    await asyncio.gather(*(run(client, number) for number, client in enumerate(connections)))
-    for client in connections:
-        client.close()
-    return found
-
-
-async def _update(client: Client, number: int) -> object:
+def _update(number: int) -> bytes:
     """One small update: a reading comes, and the one before goes."""
     sensor, value = number % SUBSCRIBERS, number % 97
     body = {"add": {"reading": [[sensor, value]]}, "delete": {"reading": [[sensor, (value - 1) % 97]]}}
-    return await client.post("/update?rows=0", body)
+    return request("/update?rows=0", body)
 
 
-async def _ask(client: Client, number: int) -> object:
-    return await client.post("/query", {"query": "may($u, A)", "parameters": {"u": f"u{number % USERS}"}})
+def _ask(number: int) -> bytes:
+    return request("/query", {"query": "may($u, A)", "parameters": {"u": f"u{number % USERS}"}})
 
 
-async def _updates_table(port: int, seconds: float) -> Table:
+def _at(askers: Iterable[Asker], share: float) -> float:
+    """Within how many milliseconds a share of all requests was answered."""
+    ordered = sorted(seconds for asker in askers for seconds in asker.seconds)
+    return 1e3 * ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
+
+
+def _rate(askers: Iterable[Asker], seconds: float) -> int:
+    return round(sum(len(asker.seconds) for asker in askers) / seconds)
+
+
+def _updates_table(port: int, seconds: float) -> Table:
     table = Table(
         "Small updates, each journalled and forced to disk before its answer",
         ["clients", "updates/s", "median ms", "99 % ms", "updates per commit"],
         note="Wanted: 2,000 updates/s.",
     )
-    teller = await Client.connect(port)
     for clients in CLIENTS:
-        before = json.loads(await teller.get("/statistics"))["updates"]
-        began = time.perf_counter()
-        found = await _for_a_while(clients, seconds, port, _update)
-        rate = len(found.seconds) / (time.perf_counter() - began)
-        after = json.loads(await teller.get("/statistics"))["updates"]
+        before, updating = _counts(port), askers(port, clients, _update)
+        took = let_ask(updating, seconds)
+        after = _counts(port)
         together = (after["requests"] - before["requests"]) / max(1, after["commits"] - before["commits"])
-        table.rows.append([clients, round(rate), 1e3 * found.at(0.5), 1e3 * found.at(0.99), together])
+        table.rows.append([clients, _rate(updating, took), _at(updating, 0.5), _at(updating, 0.99), together])
     return table
 
 
-async def _queries_table(port: int, seconds: float) -> Table:
+def _counts(port: int) -> dict[str, int]:
+    """What the server says of its updates."""
+    with urlopen(f"http://127.0.0.1:{port}/statistics") as answer:
+        found: dict[str, int] = json.load(answer)["updates"]
+    return found
+
+
+def _queries_table(port: int, seconds: float) -> Table:
     table = Table(
         "Point queries, may($u, A), alone and beside updates of 64 clients",
         ["clients", "updates/s beside", "queries/s", "median ms", "99 % ms"],
-        note="Wanted: 5 ms at 99 % beside 2,000 updates/s.",
+        note="Wanted: 5 ms at 99 % beside 2,000 updates/s. Clients ask again at once, but for one that asks 100 times "
+        "a second.",
     )
-    for clients in (1, 8):
-        alone = await _for_a_while(clients, seconds, port, _ask)
-        table.rows.append(
-            [clients, 0, round(len(alone.seconds) / seconds), *(1e3 * alone.at(at) for at in (0.5, 0.99))]
-        )
-    loop = asyncio.get_running_loop()
-    # Another process: here, queries would wait while the answers of updates are read.
-    with ProcessPoolExecutor(1, get_context("spawn")) as beside:
-        await loop.run_in_executor(beside, _paced_updates, port, 0.1)
-        for clients in (1, 8):
-            updates, queries = await asyncio.gather(
-                loop.run_in_executor(beside, _paced_updates, port, seconds),
-                _for_a_while(clients, seconds, port, _ask),
-            )
-            rates = round(updates / seconds), round(len(queries.seconds) / seconds)
-            table.rows.append([clients, *rates, *(1e3 * queries.at(at) for at in (0.5, 0.99))])
+    for updates, clients, rate in ((None, 1, None), (None, 8, None), (2000, 1, 100), (2000, 1, None), (2000, 8, None)):
+        updating = askers(port, 64, _update, updates) if updates else []
+        asking = askers(port, clients, _ask, rate)
+        took = let_ask([*asking, *updating], seconds)
+        rates = _rate(updating, took), _rate(asking, took)
+        table.rows.append([clients, *rates, _at(asking, 0.5), _at(asking, 0.99)])
     return table
-
-
-def _paced_updates(port: int, seconds: float) -> int:
-    """How many updates 64 clients get through who want to make 2,000 a second."""
-    return len(asyncio.run(_for_a_while(64, seconds, port, _paced(2000 / 64))).seconds)
-
-
-def _paced(rate: float) -> Callable[[Client, int], Awaitable[object]]:
-    """Updates of a client, so many a second."""
-
-    async def update(client: Client, number: int) -> object:
-        began = time.perf_counter()
-        answer = await _update(client, number)
-        await asyncio.sleep(max(0.0, 1 / rate - (time.perf_counter() - began)))
-        return answer
-
-    return update
 
 
 def _resident(pid: int) -> int:
@@ -273,18 +216,18 @@ async def _subscribers_table(port: int, pid: int, count: int) -> Table:
     return table
 
 
-async def _measured(port: int, pid: int, options: Options) -> list[Table]:
+def _measured(port: int, pid: int, options: Options) -> list[Table]:
     seconds = 1.0 if options.quick else 5.0
     # The first requests of a process compile plans and fill caches.
-    await _for_a_while(8, 0.5, port, _update)
-    await _for_a_while(8, 0.5, port, _ask)
+    let_ask(askers(port, 8, _update), 0.5)
+    let_ask(askers(port, 8, _ask), 0.5)
     subscribers = 200 if options.quick else SUBSCRIBERS
     options.progress("subscribers")
-    told = await _subscribers_table(port, pid, subscribers)
+    told = asyncio.run(_subscribers_table(port, pid, subscribers))
     options.progress("updates")
-    updates = await _updates_table(port, seconds)
+    updates = _updates_table(port, seconds)
     options.progress("queries")
-    return [updates, await _queries_table(port, seconds), told]
+    return [updates, _queries_table(port, seconds), told]
 
 
 def run(options: Options) -> Report:
@@ -293,6 +236,6 @@ def run(options: Options) -> Report:
     with tempfile.TemporaryDirectory(dir=".") as name:
         folder = Path(name)
         with serving(folder) as (port, pid):
-            tables = asyncio.run(_measured(port, pid, options))
+            tables = _measured(port, pid, options)
         tables.append(_start_table(folder))
     return Report("A server over loopback, its clients in one other process", tables)
