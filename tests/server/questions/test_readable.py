@@ -10,7 +10,9 @@ import pytest
 from server_util import served
 
 STAFF = """
+@prefix ex: <http://example.org/> .
 @predicate may(who: string, what: string).
+@predicate wage(person: string, monthly: int).
 emp(ada).  emp(bob).  secret(ada, 42).  banned(bob).
 @equality same on person.  same(anne, annabella).  person(anne).
 may(X, enter) :- emp(X), not banned(X).
@@ -29,7 +31,7 @@ SOME = ", ".join(f"read:{name}" for name in ("emp", "may", "paid", "listed", "ei
 def staff(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("staff")
     (folder / "tokens").write_text(
-        f"{FEW} {SOME}\n{FEW_WRITER}\twrite, read:emp\n{BLIND_WRITER} write\n{ADMIN} admin\n"
+        f"{FEW} {SOME}\n{FEW_WRITER}\twrite, read:emp, read:secert\n{BLIND_WRITER} write\n{ADMIN} admin\n"
     )
     with served(folder / "store", "--tokens", str(folder / "tokens"), program=STAFF) as found:
         yield found.url
@@ -97,7 +99,8 @@ def test_proofs_do_not_name_what_is_hidden(staff: str, fact: str, named: str | N
         found = http.post("/explain", json={"fact": fact})
         assert found.status_code == (200 if named is None else 403), found.text
         if named is not None:
-            assert found.json()["detail"] == f"this token may not read `{named}`"
+            assert found.json()["detail"] == "its proofs name what this token may not read"
+            assert named not in found.text
 
 
 def test_an_update_tells_its_sender_what_he_may_read(staff: str) -> None:
@@ -120,3 +123,42 @@ def test_an_update_tells_its_sender_what_he_may_read(staff: str) -> None:
             refused = http.post("/update", json=wrong)
             assert (refused.status_code, refused.json()["type"]) == (422, "/problems/constraint")
             assert ("may(ada, enter)" in refused.text) is tells
+
+
+def test_a_mistake_in_an_update_tells_its_sender_of_what_he_may_read_alone(staff: str) -> None:
+    """How many columns a predicate has, what they are called and what they hold, is hidden with it."""
+    with client(staff, FEW_WRITER) as few, client(staff, ADMIN) as all:
+        for update in (
+            {"add": {"secret": [["ada"]]}},
+            {"delete": {"secret": [["ada"]]}},
+            {"add": "secret(ada)."},
+            {"add": {"wage": [["ada", "much"]]}},
+            {"add": "wage(ada, much)."},
+            {"add": {"emp": [["cleo", 1]], "secret": [["cleo"]]}},
+        ):
+            told, hidden = all.post("/update", json=update), few.post("/update", json=update)
+            assert told.status_code == hidden.status_code == 422
+            assert ("argument" in told.text) or ("monthly" in told.text)
+            assert hidden.json().keys() == {"type", "title", "status", "detail"}
+            assert hidden.json()["detail"].endswith("; why, this token may not read")
+        assert "1 argument" in few.post("/update", json={"add": {"emp": [["cleo", 1]]}}).json()["detail"]
+        assert "1:8" in few.post("/update", json={"add": "secret(."}).json()["detail"]
+
+
+def test_no_warning_tells_the_name_of_what_is_hidden(staff: str) -> None:
+    query = {"query": "secert(X)"}
+    with client(staff, FEW_WRITER) as few, client(staff, ADMIN) as all:
+        assert "`secret`" in all.post("/query", json=query).json()["warnings"][0]
+        for whole in (False, True):
+            assert few.post("/query", json=query | {"whole": whole}).json()["warnings"] == []
+
+
+def test_a_text_of_facts_changes_no_prefix_for_others(staff: str) -> None:
+    with client(staff, BLIND_WRITER) as blind, client(staff, ADMIN) as all:
+        for text in ("@prefix ex: <http://elsewhere.org/> . ex:a(b).", "PREFIX ex: <http://elsewhere.org/>"):
+            refused = blind.post("/update", json={"add": text})
+            assert (refused.status_code, "`ex`" in refused.json()["detail"]) == (403, True)
+        assert all.get("/rules").json()["prefixes"]["ex"] == "http://example.org/"
+        same = {"add": "@prefix ex: <http://example.org/> . @prefix new: <http://new.org/> . ex:a(new:b)."}
+        assert blind.post("/update", json=same).status_code == 200
+        assert all.post("/query", json={"query": "ex:a(X)"}).json()["rows"] == [[{"iri": "http://new.org/b"}]]

@@ -9,12 +9,14 @@ from typing import Any
 
 from starlette.responses import Response
 
-from tidelog.errors import ConstraintError, EvaluationError, LimitError
+from tidelog.errors import ArityError, DataError, ParseError, TidelogError
+from tidelog.language import parse_program
 from tidelog.server import problems
 from tidelog.server.commits.keys import hash_of
 from tidelog.server.commits.store import ServedStore
 from tidelog.server.commits.writer import UpdateJob, Writer
 from tidelog.server.questions.changes import Changes
+from tidelog.server.questions.reading import Reading
 from tidelog.server.requests import bodies
 from tidelog.server.requests.access import check_role
 from tidelog.server.requests.asking import Asked
@@ -29,12 +31,18 @@ MOST_ROWS_LISTED = 10_000
 # A body that is longer than this is parsed in another thread.
 LONG_BODY = 1 << 16
 
+# Errors that come from an update and the predicates that it names, whatever else there is.
+_OF_AN_UPDATE = (ArityError, DataError, ParseError)
+
 
 class Updating:
     """Hands updates to the writer."""
 
-    def __init__(self, store: ServedStore, changes: Changes, threads: Threads, callers: ForCallers) -> None:
+    def __init__(
+        self, store: ServedStore, reading: Reading, changes: Changes, threads: Threads, callers: ForCallers
+    ) -> None:
         self._store = store
+        self._reading = reading
         self._changes = changes
         self._threads = threads
         self.writer: Writer
@@ -57,6 +65,7 @@ class Updating:
         body = await self._body(asked)
         update = await self._update_of(asked, body)
         _check_update(caller, update)
+        self._check_prefixes(caller, update)
         job = UpdateJob(update, asyncio.get_running_loop().create_future(), caller, rows, arrived=arrived)
         if key:
             job.key, job.asked = key, hash_of(asked.query, bodies.media_type(asked).encode(), body)
@@ -66,17 +75,34 @@ class Updating:
             job.prepare = lambda: (self._changes.replacing(update, replaced), None)
         return await self._made(job)
 
+    def _check_prefixes(self, caller: Caller, update: Mapping[str, Any]) -> None:
+        """Refuse a text of facts that gives a prefix another meaning: names in everybody's questions would change."""
+        if not caller.may(RULES):
+            known = self._store.knowledge.catalogue.prefixes
+            for text in (update.get(side) for side in ("add", "delete")):
+                if isinstance(text, str) and "prefix" in text.lower():
+                    for name, namespace in parse_program(text, "<update>", known).prefixes:
+                        if known.get(name, namespace) != namespace:
+                            raise problems.forbidden(
+                                f"to change the prefix `{name}` needs a token with the role `rules`"
+                            )
+
     async def _made(self, job: UpdateJob) -> Response:
         """The answer to an update. What it was refused for may be what somebody may not read."""
         self.writer.submit(job)
         try:
             return Response(await job.answer, media_type=JSON)
-        except (ConstraintError, EvaluationError, LimitError) as error:
-            if job.caller.predicates is None:
+        except TidelogError as error:
+            if job.caller.predicates is None or self._is_own(error, job):
                 raise
             problem = problems.of_error(error)
             problem.detail = f"{problem.title}; why, this token may not read"
+            problem.more.pop("mistakes", None)
             raise problem from None
+
+    def _is_own(self, error: TidelogError, job: UpdateJob) -> bool:
+        """Whether an error tells of an update alone, and of predicates that its sender may read."""
+        return isinstance(error, _OF_AN_UPDATE) and self._reading.may_know_mistakes(job.caller, job.update)
 
     async def _update_of(self, asked: Asked, content: bytes) -> dict[str, Any]:
         """The update that a body asks for."""

@@ -74,7 +74,7 @@ class Queries:
         values = values_of(asked.parameters)
         self._reading.check_query(caller, asked.query)
         if asked.whole:
-            return self._page_of_all(asked, values, limit)
+            return self._page_of_all(caller, asked, values, limit)
         if asked.cursor is not None:
             raise problems.bad_request('a cursor is for pages of all answers: ask for them with "whole": true')
         with warnings_collected() as warnings:
@@ -82,7 +82,7 @@ class Queries:
         encoded, count = answers._encoded(), len(answers)
         rows, total = Encoded(encoded.cells[:limit], encoded.terms), count if count <= limit else None
         number, errors = self._store.number(version), int(answers.errors)
-        return Page(number, answers.variables, rows, None, total, total is None, errors, tuple(warnings))
+        return Page(number, answers.variables, rows, None, total, total is None, errors, _told(warnings, caller))
 
     def may_be_short(self, asked: Question) -> bool:
         """Whether a query is answered at once, probably. Nobody knows how long functions take."""
@@ -92,7 +92,7 @@ class Queries:
         """A query took so long."""
         self._short.note(asked.query, seconds)
 
-    def _page_of_all(self, asked: Question, values: Mapping[str, Value], limit: int) -> Page:
+    def _page_of_all(self, caller: Caller, asked: Question, values: Mapping[str, Value], limit: int) -> Page:
         """A page of all answers, which are found for the first one and kept."""
         name, start = parts_of(asked.cursor, (str, int)) if asked.cursor else ("", 0)
         question = msgspec.json.encode((asked.query, sorted(asked.parameters.items()))).decode()
@@ -111,7 +111,7 @@ class Queries:
         following = cursor_of(name or self._pages.keep(kept), end) if end < total else None
         encoded, errors = answers._encoded(), int(answers.errors)
         rows, more = Encoded(encoded.cells[start:end], encoded.terms), following is not None
-        return Page(kept.update, answers.variables, rows, following, total, more, errors, tuple(warnings))
+        return Page(kept.update, answers.variables, rows, following, total, more, errors, _told(warnings, caller))
 
     def checked_query(self, caller: Caller, text: str, parameters: Mapping[str, Any] | None) -> dict[str, Value]:
         """Refuse a query that cannot be asked, or that has too many answers; the values of its parameters."""
@@ -122,6 +122,11 @@ class Queries:
             _, answers = self._knowledge.questions.query_at(text, values, most + 1)
         check_size(answers, most)
         return values
+
+
+def _told(warnings: list[str], caller: Caller) -> tuple[str, ...]:
+    """The warnings for those who may read all: they say which names are like that of an unknown predicate."""
+    return tuple(warnings) if caller.may_read_all() else ()
 
 
 def check_size(answers: Answers, most: int) -> None:

@@ -6,9 +6,11 @@ read `may` lets him see what the rules say of it, and not why.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
+from tidelog.errors import TidelogError
 from tidelog.language import DLOG, parse_atom, parse_program, parse_query
 from tidelog.language.syntax import EQUALITY, Atom, Node, nodes
 from tidelog.language.written.conditions import names_of_printed
@@ -56,12 +58,31 @@ class Reading:
             texts = {step.rule for proof in proofs for step in proof.steps() if step.rule is not None}
             for text in sorted(texts):
                 for rule in parse_program(text, "<rule>", catalogue.prefixes, names=names).rules:
-                    self.check(caller, predicates_in(rule.written))
+                    if self._hidden(caller, predicates_in(rule.written)):
+                        raise problems.forbidden("its proofs name what this token may not read")
 
     def check(self, caller: Caller, predicates: set[str]) -> None:
-        """Refuse predicates, as the engine names them, that somebody may not read."""
-        catalogue = self._knowledge.catalogue
-        readable = caller.readable(catalogue.resolve)
-        if readable is not None:
-            for predicate in sorted(predicates - readable):
-                raise problems.forbidden(f"this token may not read `{catalogue.display(predicate)}`")
+        """Refuse predicates, as the engine names them, that somebody may not read; he has named them himself."""
+        for predicate in sorted(self._hidden(caller, predicates)):
+            raise problems.forbidden(f"this token may not read `{self._knowledge.catalogue.display(predicate)}`")
+
+    def may_know_mistakes(self, caller: Caller, update: Mapping[str, Any]) -> bool:
+        """Whether somebody may be told what is wrong with his update: that of a predicate tells how wide it is, and
+        what its columns are.
+        """
+        return not self._hidden(caller, self._named(update))
+
+    def _hidden(self, caller: Caller, predicates: set[str]) -> set[str]:
+        readable = caller.readable(self._knowledge.catalogue.resolve)
+        return set() if readable is None else predicates - readable
+
+    def _named(self, update: Mapping[str, Any]) -> set[str]:
+        """The predicates whose facts an update names; what is no name, or no text of the language, names none."""
+        catalogue, found = self._knowledge.catalogue, set[str]()
+        for side in filter(None, (update.get("add"), update.get("delete"))):
+            with suppress(TidelogError):
+                if isinstance(side, str):
+                    found |= {fact.predicate for fact in parse_program(side, "<update>", catalogue.prefixes).facts}
+                else:
+                    found |= set(map(catalogue.resolve, side))
+        return found

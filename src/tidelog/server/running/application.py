@@ -52,7 +52,7 @@ class Application:
         queries, overview, changes = Queries(store, reading), Overview(store), Changes(store)
         callers = ForCallers(access)
         self._writers = (
-            Updating(store, changes, threads, callers),
+            Updating(store, reading, changes, threads, callers),
             Proving(settings.limits.max_body, Proofs(store, reading), changes, Texts(store), threads, callers),
             Operating(store, overview, hub, metrics, threads, callers, VERSION),
         )
