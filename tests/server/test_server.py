@@ -329,6 +329,20 @@ def test_hostile_names_stay_data(http: httpx.Client) -> None:
     updated(http, delete={"edge": [["evil", name]]})
 
 
+@pytest.mark.parametrize("name", ["a\u2028b", "a\u2029b", "a\x85b", "a\r\nevent: reset\r\n\r\n\x0b\x1c"])
+def test_no_text_ends_a_line(server: ServerProcess, http: httpx.Client, name: str) -> None:
+    """An event and a row are one line also for those who divide lines as Python does."""
+    with subscribed(server.url, query="edge(torn, X)") as stream:
+        assert next(stream)[2]["rows"] == []
+        updated(http, add={"edge": [["torn", name]]})
+        assert next_of(stream, "change")[2]["added"] == [[name]]
+    with subscribed(server.url, query="edge(torn, X)") as stream:
+        assert next(stream)[2]["rows"] == [[name]]
+    lines = http.post("/query", json={"query": "edge(torn, X)"}, headers={"Accept": "application/x-ndjson"}).text
+    assert list(map(json.loads, lines.splitlines())) == [[name]]
+    updated(http, delete={"edge": [["torn", name]]})
+
+
 def test_pages_of_other_origins_and_other_hosts_are_refused(http: httpx.Client) -> None:
     update = {"add": {"edge": [["o", "p"]]}}
     refused(http.post("/update", json=update, headers={"Origin": "https://evil.example"}), 403, "forbidden")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
+import msgspec
+
 from tidelog.facts.results import Answers, Change, Encoded, FactSet
 from tidelog.formats.files.jsonl import value_to_json
 from tidelog.values import Row
@@ -12,6 +14,18 @@ from tidelog.values import Row
 JsonRow = list[Any]
 
 _PLAIN = frozenset((str, int, bool))
+
+
+# What stands in texts as it is, and what many readers take for the end of a line, Python's `splitlines` among them.
+_ENDS = tuple((end.encode(), f"\\u{ord(end):04x}".encode()) for end in "\x85\u2028\u2029")
+
+
+def one_line(data: Any) -> bytes:
+    """Data as JSON that is one line for every reader."""
+    found = msgspec.json.encode(data)
+    for end, escaped in _ENDS:
+        found = found.replace(end, escaped)
+    return found
 
 
 def json_row(row: Row) -> JsonRow:
