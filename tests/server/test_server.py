@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import resource
 import socket
 from base64 import b64encode
 from collections.abc import Iterator
@@ -348,6 +349,31 @@ def test_pages_of_other_origins_and_other_hosts_are_refused(http: httpx.Client) 
     refused(http.post("/update", json=update, headers={"Origin": "https://evil.example"}), 403, "forbidden")
     refused(http.post("/update", json=update, headers={"Sec-Fetch-Site": "cross-site"}), 403, "forbidden")
     refused(http.get("/predicates", headers={"Host": "evil.example"}), 403, "forbidden")
+
+
+def test_a_look_at_a_stream_begins_none(server: ServerProcess, http: httpx.Client) -> None:
+    for path in ("/subscribe?query=edge(a,X)", "/updates"):
+        head = http.head(path)
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-type"].startswith("text/event-stream")
+    assert http.head("/subscribe?query=edge(a").status_code == 422
+    assert http.get("/statistics").json()["subscriptions"]["streams"] == 0
+
+
+def test_a_token_that_nobody_asked_for_becomes_no_cookie(http: httpx.Client) -> None:
+    entered = http.post("/session", json={"token": "a\n;\u2028\x00"})
+    assert (entered.status_code, "set-cookie" in entered.headers) == (204, False)
+
+
+def test_what_takes_more_memory_than_there_is_is_refused(tmp_path: Path) -> None:
+    def little_memory() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+
+    with served(tmp_path / "store", before=little_memory) as server, httpx.Client(base_url=server.url) as http:
+        grown = 'edge(a, _), Y = replace($a, "a", $a), Z = replace(Y, "a", $a)'
+        problem = refused(http.post("/query", json={"query": grown, "parameters": {"a": "a" * 9000}}), 422, "limit")
+        assert problem["limit"] == {"name": "memory"}
+        assert asked(http, "path(a, c)")["rows"] == [[]]
 
 
 def test_statistics_metrics_and_health(http: httpx.Client) -> None:

@@ -116,6 +116,10 @@ def of_raised(error: Exception) -> Problem:
         return error
     if isinstance(error, TidelogError):
         return of_error(error)
+    if isinstance(error, MemoryError):
+        return Problem(
+            422, "limit", "A limit was reached", "it takes more memory than there is", limit={"name": "memory"}
+        )
     log.error("a request failed", exc_info=error)
     return of_status(500, "something went wrong in the server; its log says what")
 

@@ -83,9 +83,9 @@ class Tokens:
         """Who has a token."""
         if not self.callers:
             return EVERYBODY
-        if token is None:
+        if token is None or not token.isascii():
             return NOBODY
-        digest = hashlib.sha256(token.encode("utf-8", "replace")).digest()
+        digest = hashlib.sha256(token.encode()).digest()
         found = NOBODY
         for known, caller in self.callers.items():
             if hmac.compare_digest(known, digest):
@@ -123,6 +123,8 @@ def _digest(token: str, place: str) -> bytes:
         if len(digest) != hashlib.sha256().digest_size:
             raise TidelogError(f"{place}: sha256: is followed by the 64 hexadecimal digits of a hash")
         return digest
+    if not (token.isascii() and token.isprintable()):
+        raise TidelogError(f"{place}: a token is of ASCII characters; others cannot be sent in a header")
     if len(token) < SHORTEST:
         raise TidelogError(f"{place}: a token of {len(token)} characters is easily guessed; use {SHORTEST} or more")
     return hashlib.sha256(token.encode()).digest()

@@ -13,13 +13,16 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from tidelog.errors import StorageError
-from tidelog.storage.durable_files import force, force_folder, read_file, storage_errors
+from tidelog.storage.durable_files import create_file, force, force_folder, read_file, storage_errors
 from tidelog.storage.home import CURRENT, Generation, is_home, read_current, require_folder
 from tidelog.storage.journal import read_journal
 from tidelog.storage.snapshot_files import is_snapshot_file
 
 # Files of others beside a generation that belong to the store: what a server remembers.
 BESIDE = ("server-keys.json", "server-history.json")
+
+# The file that tells a server that its store has been restored.
+RESTORED = "restored"
 
 # How often a writer may begin another generation while one is copied.
 TRIES = 10
@@ -96,6 +99,8 @@ def restore(file: Path, folder: Path) -> None:
             if CURRENT not in members:
                 raise StorageError(f"{file} is no backup of a knowledge base")
             folder.mkdir(parents=True, exist_ok=True)
+            created.append(folder / RESTORED)
+            create_file(folder / RESTORED, b"")
             # `CURRENT` comes last: before it is there, the folder holds nothing.
             for name in sorted(members, key=lambda name: name == CURRENT):
                 _extract(archive, members[name], folder, created, file)

@@ -92,7 +92,8 @@ def test_some_predicates_alone(server: ServerProcess) -> None:
 def test_a_session_keeps_the_token_from_scripts(server: ServerProcess) -> None:
     with client(server, None) as http:
         assert http.get("/session").json()["roles"] == []
-        assert http.post("/session", json={"token": "wrong"}).status_code == 401
+        for wrong in ("wrong", "wr\u2028ng", ""):
+            assert http.post("/session", json={"token": wrong}).status_code == 401
         entered = http.post("/session", json={"token": WRITER})
         assert entered.status_code == 204
         cookie = entered.headers["set-cookie"].lower()
@@ -128,6 +129,7 @@ def test_it_does_not_start_off_loopback(tmp_path: Path, capsys: pytest.CaptureFi
     [
         ("", "no token"),
         ("short read", "easily guessed"),
+        ("schlüssel-0123456789abcdef read", "ASCII"),
         (f"{READER} reed", "no role"),
         (READER, "without roles"),
         ("sha256:12 read", "64 hexadecimal"),

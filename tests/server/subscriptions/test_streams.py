@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
+from tidelog.server.commits.store import ServedStore
+from tidelog.server.commits.writer import Writer
+from tidelog.server.settings import Limits, Settings
+from tidelog.server.subscriptions.hub import Hub
 from tidelog.server.subscriptions.news import Piece, event, progress
 from tidelog.server.subscriptions.streams import Stream
+from tidelog.server.threads import Threads
 
 
 class Peer:
@@ -89,3 +95,19 @@ def test_too_much_is_dropped_and_said() -> None:
         again.cancel()
 
     with_stream(do)
+
+
+def test_a_query_is_let_go_of_however_many_updates_wait(tmp_path: Path) -> None:
+    store = ServedStore(Settings(tmp_path / "store", limits=Limits(max_waiting=0)))
+
+    async def run() -> None:
+        hub = Hub(store, Threads())
+        hub.writer = Writer(store, asyncio.get_running_loop(), hub.publish)
+        topic, _ = hub._topics.join("edge(a, X)", {}, None)
+        hub.leave(hub.open(lambda _: False), topic)
+        hub.writer.start()
+        await hub.writer.stop()
+        assert (len(hub), hub.topics) == (0, 0)
+
+    asyncio.run(run())
+    store.close()

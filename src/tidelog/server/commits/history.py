@@ -276,8 +276,8 @@ class History:
         return self[numbers[-1]] if numbers else None
 
     def reaches(self, number: int) -> bool:
-        """Whether the state after a commit can be told."""
-        return self.reach <= number <= self.number
+        """Whether the state after a commit can be told. A restored store has left out numbers of commits."""
+        return number == self.reach or self[number] is not None
 
     def to_the_state(self, number: int) -> WayBack:
         """The update that leads from now to the state after a commit. The first change of a fact since then tells

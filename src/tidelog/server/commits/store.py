@@ -7,6 +7,7 @@ keys survive a restart, and the journal tells the history of the commits since t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from tidelog.api.knowledge_base import KnowledgeBase
@@ -20,12 +21,22 @@ from tidelog.live.knowledge import Knowledge
 from tidelog.server.commits.history import History, commit_of
 from tidelog.server.commits.keys import Keys
 from tidelog.server.settings import Settings
+from tidelog.storage.backups import RESTORED
+from tidelog.storage.durable_files import storage_errors
 from tidelog.storage.home import is_home
 
 Found = TypeVar("Found")
 
 # The parts of a commit's note.
 UPDATE, AT, KEYS, UNDONE = "update", "at", "keys", "undone"
+
+# Numbers of commits that a restored store leaves out.
+LEFT_OUT = 1_000_000_000
+
+
+def now() -> str:
+    """The time of a commit."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 class ServedStore:
@@ -48,6 +59,8 @@ class ServedStore:
             self.keys.read(self.folder)
             self.history.read(self.folder)
             saved.restore(self.knowledge, self._replayed)
+        if (self.folder / RESTORED).exists():
+            self._begin_again()
         self._before = self.history.number - self.knowledge.version
         limits = self.knowledge.engine.limits
         self.knowledge.engine.limits = EngineLimits(
@@ -71,6 +84,15 @@ class ServedStore:
         commit.undone = int(note[UNDONE]) if UNDONE in note else None
         self.history.append(commit)
         self.keys.note_replayed(note.get(KEYS), number)
+
+    def _begin_again(self) -> None:
+        """Number a restored store so that nobody takes its commits for those that were made after the backup, which
+        clients may know: an empty commit leaves out more numbers than there can have been.
+        """
+        note = {UPDATE: str(self.history.number + LEFT_OUT), AT: now()}
+        self._replayed(note, self.knowledge.update(commit=note))
+        with storage_errors("write", self.folder):
+            (self.folder / RESTORED).unlink()
 
     def number(self, version: int | None = None) -> int:
         """The number of the commit that made a version of the knowledge base, or the last one."""

@@ -19,7 +19,6 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -33,7 +32,7 @@ from tidelog.program.catalogue import RuleUpdate
 from tidelog.server import problems
 from tidelog.server.commits.history import Commit, commit_of
 from tidelog.server.commits.keys import Keys, KeysOfCommit
-from tidelog.server.commits.store import AT, KEYS, UNDONE, UPDATE, ServedStore
+from tidelog.server.commits.store import AT, KEYS, UNDONE, UPDATE, ServedStore, now
 from tidelog.server.listing import listed_change
 from tidelog.server.tokens import Caller
 from tidelog.values import Row
@@ -156,6 +155,13 @@ class Writer:
         if len(self._jobs) >= self._store.settings.limits.max_waiting:
             most = self._store.settings.limits.max_waiting
             raise problems.over_limit("max_waiting", most, f"{most} updates wait already; try again", 503, "busy")
+        self._put(job)
+
+    def soon(self, call: Callable[[], Any]) -> None:
+        """Let a function run between two updates, however many wait: nobody is there who could ask for it again."""
+        self._put(CallJob(call, self._loop.create_future()))
+
+    def _put(self, job: Job) -> None:
         self._jobs.append(job)
         if not self._awake.is_set():  # The thread forgets that before it looks for jobs.
             self._awake.set()
@@ -325,7 +331,7 @@ class Writer:
 
     def _note(self, jobs: list[UpdateJob], undone: int | None = None) -> dict[str, str]:
         """What is journalled with a commit."""
-        note = {UPDATE: str(self.number + 1), AT: datetime.now(UTC).isoformat(timespec="milliseconds")}
+        note = {UPDATE: str(self.number + 1), AT: now()}
         keys: KeysOfCommit = [(job.key, job.asked) for job in jobs if job.key]
         if keys:
             note[KEYS] = Keys.text(keys)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tidelog.server import problems
@@ -74,7 +75,10 @@ class Events:
             except Exception as error:
                 await problems.of_raised(error).response()(scope, receive, send)
                 return
-            await self._run(stream, topic, events, receive, send)
+            if asked.method == "HEAD":  # Nobody would wait for what has no body.
+                await Response(media_type=EVENTS)(scope, receive, send)
+            else:
+                await self._run(stream, topic, events, receive, send)
         finally:
             if stream is not None:
                 hub.leave(stream, topic)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 
 from tidelog.server import problems
 from tidelog.server.commits.history import Commit
 from tidelog.server.commits.store import ServedStore
-from tidelog.server.commits.writer import CallJob, Writer
+from tidelog.server.commits.writer import Writer
 from tidelog.server.problems import Problem
 from tidelog.server.subscriptions.news import ROWS_OF_EVENT, News, Piece, event, progress
 from tidelog.server.subscriptions.streams import Stream
@@ -152,9 +151,7 @@ class Hub:
             stream.go_on_from(news.number)
 
     def _let_go(self, topic: Topic) -> None:
-        loop = asyncio.get_running_loop()
-        with suppress(Problem):  # The server is closing, and so do all subscriptions.
-            self.writer.submit(CallJob(lambda: self._topics.drop(topic), loop.create_future()))
+        self.writer.soon(lambda: self._topics.drop(topic))
 
     # --- the writer's -------------------------------------------------------------------------------------------------
 
