@@ -12,12 +12,13 @@ import httpx
 import pytest
 
 import tidelog
-from server_util import ServerProcess, served, subscribed
+from server_util import PROGRAM, ServerProcess, served, subscribed
 from tidelog.cli.command_line import main
+from tidelog.cli.shell import Shell
 from tidelog.client.async_connection import AsyncConnection
 from tidelog.client.connection import Connection
 from tidelog.client.results import RemoteAnswerChange
-from tidelog.errors import ArityError, ParseError, StorageError, UnknownRuleError
+from tidelog.errors import ArityError, ParseError, StorageError, TidelogError, UnknownRuleError
 from tidelog.server.commits.store import LEFT_OUT
 from tidelog.values import IRI, Literal
 
@@ -193,6 +194,42 @@ def test_the_command_line_asks_a_server(server: ServerProcess, capsys: pytest.Ca
         with pytest.raises(SystemExit, match="2"):
             main(usage)
         assert said in capsys.readouterr().err
+
+
+def test_the_shell_says_the_same_of_a_server_as_of_a_program(tmp_path: Path) -> None:
+    (tmp_path / "more.csv").write_text("x,y\n1,2\n")
+    load = f":load {tmp_path / 'more.csv'} --predicate more --no-header"
+    typed = (
+        "edge(c, d). @prefix ex: <http://example.org/> . ex:tag(c, 'a b').",
+        "back(Y, X) :- edge(X, Y).",
+        "?- path(b, X).",
+        "?- ex:tag(X, Y).",
+        "?- path(b, nowhere).",
+        "?- node(X), not path(X, _).",
+        "?- N = count { Y : path(a, Y) }.",
+        ":what_if :delete edge(a, b)",
+        ":what_if edge(d, e)",
+        ":delete edge(a, b)",
+        ":explain path(b, d)",
+        ":explain path(a, d)",
+        ":remove back(Y, X) :- edge(X, Y).",
+        load,
+        f":export {tmp_path / 'facts'} jsonl",
+        ":rules",
+        ":facts",
+        ":facts edge",
+        ":predicates",
+    )
+    with served(tmp_path / "shared") as own, tidelog.connect(own.url) as kb:
+        here, there = Shell(tidelog.KnowledgeBase(PROGRAM)), Shell(kb)  # type: ignore[arg-type]
+        for text in typed:
+            assert list(there.execute(text)) == list(here.execute(text)), text
+        for text in ("?- edge(b, X), Y = 1 / 0.", "half(X, 1 / 0) :- node(X), X = a."):
+            assert list(there.execute(text))[-1] == "1 rule instance failed because an expression had no value"
+        refused = {":save elsewhere": "its own store", ":refresh": "the last update", "edge(a).": "argument"}
+        for text, why in refused.items():
+            with pytest.raises(TidelogError, match=why):
+                list(there.execute(text))
 
 
 def test_updates_from_a_file_go_to_a_server(

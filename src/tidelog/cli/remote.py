@@ -46,7 +46,7 @@ def run(options: Namespace) -> int:
         parsed = [(parse_query(text, prefixes, "--query"), Source(text, "--query")) for text in options.query]
         answered = []
         for query in bind_queries(parsed, options.param):
-            answers = kb.query(", ".join(map(str, query.body)))
+            answers = kb.query(query)
             lines = answers_in(options.format or "text", query, answers.variables, answers, prefixes)
             print("\n".join(lines))
             answered.append(len(answers) > 0)

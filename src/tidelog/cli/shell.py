@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
 
     from tidelog.api.knowledge_base import KnowledgeBase
+    from tidelog.engine.update.failures import Failures
     from tidelog.facts.results import Change
 
 PROMPT, CONTINUATION = "tidelog> ", "    ...> "
@@ -94,12 +95,12 @@ class Shell:
             answers = self.kb.query(bind(query, {}, Source(text, "<shell>")))
             yield from list(answer_lines(query, answers, self.kb.prefixes))[1:]
             if answers.errors:
-                yield from failure_lines(answers.errors)
+                yield from failure_lines(_failures(answers.errors))
 
     def _changed(self, change: Change) -> Iterator[str]:
         yield from change_lines(change.added, change.removed, self.kb.prefixes)
         if change.errors:
-            yield from failure_lines(change.errors)
+            yield from failure_lines(_failures(change.errors))
 
     def _do_delete(self, text: str) -> Iterator[str]:
         return self._changed(self.kb.update(**self._deletion(text)))
@@ -194,6 +195,13 @@ class Shell:
 
 
 _COMMANDS = sorted(name.removeprefix("_do_") for name in vars(Shell) if name.startswith("_do_"))
+
+
+def _failures(count: int) -> Failures:
+    """What has failed; a server tells how often alone."""
+    from tidelog.engine.update.failures import Failures
+
+    return Failures() + count
 
 
 def _addition(program: Program) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
 
@@ -31,6 +31,9 @@ from tidelog.facts.arguments import Time
 from tidelog.proofs.failure import WhyNot
 from tidelog.proofs.proof import Proof
 from tidelog.values import Row
+
+if TYPE_CHECKING:
+    from tidelog.language.syntax import Query
 
 Answer = TypeVar("Answer")
 Result = TypeVar("Result")
@@ -142,9 +145,9 @@ class AsyncConnection(Remote):
         """Write facts to a folder that lies here; all of them are of one state."""
         return await self._send_all(several.exported(folder, format, predicates, explicit))
 
-    async def query(self, text: str, /, **values: object) -> RemoteAnswers:
+    async def query(self, asked: str | Query, /, **values: object) -> RemoteAnswers:
         """The answers of a query, with the values of its parameters."""
-        return await self._send_all(several.all_answers(text, values))
+        return await self._send_all(several.all_answers(asked, values))
 
     async def facts(self, predicate: str, explicit: bool = False) -> AsyncIterator[Row]:
         """The facts of a predicate, page by page."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
 
@@ -23,6 +23,9 @@ from tidelog.facts.arguments import Time
 from tidelog.proofs.failure import WhyNot
 from tidelog.proofs.proof import Proof
 from tidelog.values import Row
+
+if TYPE_CHECKING:
+    from tidelog.language.syntax import Query
 
 Answer = TypeVar("Answer")
 Result = TypeVar("Result")
@@ -163,9 +166,9 @@ class Connection(Remote):
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def query(self, text: str, /, **values: object) -> RemoteAnswers:
+    def query(self, asked: str | Query, /, **values: object) -> RemoteAnswers:
         """The answers of a query, with the values of its parameters."""
-        return self._send_all(several.all_answers(text, values))
+        return self._send_all(several.all_answers(asked, values))
 
     def facts(self, predicate: str) -> RemoteFacts:
         """The facts of a predicate, as they are whenever one looks."""

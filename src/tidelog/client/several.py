@@ -17,6 +17,7 @@ from tidelog.values import Row
 
 if TYPE_CHECKING:
     from tidelog.api.knowledge_base import KnowledgeBase
+    from tidelog.language.syntax import Query
 
 Result = TypeVar("Result")
 
@@ -31,8 +32,9 @@ class Changed(Exception):
     """The facts have changed while they were read."""
 
 
-def all_answers(text: str, values: dict[str, object]) -> Requests[RemoteAnswers]:
+def all_answers(asked: str | Query, values: dict[str, object]) -> Requests[RemoteAnswers]:
     """The answers of a query, which come page by page."""
+    text = asked if isinstance(asked, str) else ", ".join(map(str, asked.body))
     first, cursor = yield exchange.query(text, values)
     rows = first.rows()
     while cursor is not None:
