@@ -19,6 +19,7 @@ from tidelog.server.questions.changes import Changes
 from tidelog.server.questions.reading import Reading
 from tidelog.server.requests import bodies
 from tidelog.server.requests.access import check_role
+from tidelog.server.requests.arrow_bodies import update_of_arrow
 from tidelog.server.requests.asking import Asked
 from tidelog.server.requests.bodies import ARROW, JSON, JSON_LINES
 from tidelog.server.requests.dispatch import Endpoint, ForCallers, json_response
@@ -111,7 +112,8 @@ class Updating:
             predicate, action = given.get("predicate", ""), given.get("action", "add")
             if not predicate or action not in ("add", "delete"):
                 raise problems.bad_request("Arrow needs ?predicate=NAME and &action=add or delete")
-            return await self._threads.run(lambda: bodies.update_of_arrow(content, predicate, action))
+            most = self._store.settings.limits.max_body
+            return await self._threads.run(lambda: update_of_arrow(content, predicate, action, most))
         if kind == JSON_LINES:
             return await self._threads.run(lambda: bodies.updates_of_lines(content))
         if kind != JSON:

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from tidelog.errors import DataError
-from tidelog.extras import needing
 from tidelog.formats.files.jsonl import parse_json
 from tidelog.formats.files.updates import update_from_json
 from tidelog.server import problems
@@ -165,19 +164,6 @@ def updates_of_lines(body: bytes) -> dict[str, Any]:
     for (predicate, _), (side, row) in last.items():
         found[side].setdefault(predicate, []).append(row)
     return found
-
-
-def update_of_arrow(body: bytes, predicate: str, action: str) -> dict[str, Any]:
-    """Facts of one predicate from Arrow's stream format."""
-    with needing("Arrow", "arrow"):
-        import pyarrow as pa
-
-    try:
-        table = pa.ipc.open_stream(body).read_all()
-        table.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError) as problem:
-        raise problems.bad_request(f"the body is no Arrow stream: {problem}") from None
-    return {action: {predicate: table}}
 
 
 def key_of(asked: Asked) -> str:
