@@ -130,6 +130,18 @@ def test_arrow_and_lines_come_in_as_bulk(http: httpx.Client) -> None:
     refused(http.post("/update", content=b"x", headers=headers), 400, "bad-request")
 
 
+def test_a_predicate_is_one_however_it_is_spelt(http: httpx.Client) -> None:
+    """Of the lines of one body, the last operation on a fact counts."""
+    updated(http, add_rules="@prefix ex: <http://example.org/> .")
+    names = ("ex:spelt", "<http://example.org/spelt>")
+    lines = [{side: {name: [[names.index(name)]]}} for side in ("add", "delete") for name in names]
+    lines += [{"add": {names[0]: [[2]]}}, {"delete": {names[1]: [[2]]}}, {"delete": {names[0]: [[3]]}}]
+    lines += [{"add": {names[1]: [[3]]}}]
+    content = "\n".join(map(json.dumps, lines))
+    response = http.post("/update", content=content, headers={"Content-Type": "application/x-ndjson"})
+    assert response.json()["change"]["added"] == {"ex:spelt": {"count": 1, "rows": [[3]]}}
+
+
 def test_pages_follow_each_other_and_have_every_row_once(http: httpx.Client) -> None:
     updated(http, add={"wide": [[number, number % 7] for number in range(430)]})
     query = {"query": "wide(X, Y)", "limit": 100, "whole": True}

@@ -1,4 +1,4 @@
-"""The thread that makes the updates of a server."""
+"""The thread that makes the updates of a server, and what they do that are committed together."""
 
 from __future__ import annotations
 
@@ -68,4 +68,37 @@ def test_an_update_counts_even_if_nobody_can_keep_what_it_did(tmp_path: Path, mo
     assert store.history.number == store.number() == 3
     assert not store.history.reaches(0)
     assert store.history.reaches(1)
+    store.close()
+
+
+def together(store: ServedStore, *updates: dict[str, Any]) -> list[dict[str, Any]]:
+    """The answers to updates that wait at the same time."""
+
+    async def run() -> list[dict[str, Any]]:
+        loop = asyncio.get_running_loop()
+        made = Writer(store, loop, lambda commit, told: None)
+        jobs = [UpdateJob(update, loop.create_future(), EVERYBODY) for update in updates]
+        for job in jobs:
+            made.submit(job)
+        made.start()
+        answers = await asyncio.gather(*(job.answer for job in jobs))
+        await made.stop()
+        return list(map(json.loads, answers))
+
+    return asyncio.run(run())
+
+
+def test_a_predicate_is_one_however_it_is_spelt(tmp_path: Path) -> None:
+    (tmp_path / "program.dlog").write_text("@prefix ex: <http://example.org/> .  @predicate ex:p/1.")
+    store = ServedStore(Settings(tmp_path / "store", program=str(tmp_path / "program.dlog")))
+    short, full = "ex:p", "<http://example.org/p>"
+    answers = together(
+        store,
+        {"add": {short: [("a",), ("b",)]}},
+        {"delete": {full: [("a",)]}},
+        {"delete": {full: [("c",)]}},
+        {"add": {short: [("c",)]}},
+    )
+    assert [answer["together"] for answer in answers] == [4] * 4
+    assert set(store.kb.facts(short)) == {("b",), ("c",)}
     store.close()

@@ -291,17 +291,18 @@ class Writer:
         """The facts of many small updates, which are encoded in a fraction of the time that each of them by itself
         takes; None if anything is wrong with one of them, or if there is only one.
         """
-        last: dict[tuple[str, object], tuple[bool, Row]] = {}
+        last: dict[tuple[str, object], tuple[bool, str, Row]] = {}
         if len(jobs) == 1 or not all(job.is_plain for job in jobs):
             return None
         try:
             for job in jobs:
                 for side, wanted in (("delete", False), ("add", True)):
                     for name, rows in (job.update.get(side) or {}).items():
+                        predicate = self._knowledge.catalogue.resolve(name)  # A name can be spelt in several ways.
                         for row in rows:
-                            last[name, row_identity(row)] = wanted, row
+                            last[predicate, row_identity(row)] = wanted, name, row
             sides: dict[bool, dict[str, list[Row]]] = {False: {}, True: {}}
-            for (name, _), (wanted, row) in last.items():
+            for wanted, name, row in last.values():
                 sides[wanted].setdefault(name, []).append(row)
             arities = dict(update.arities)
             delete, add = (self._knowledge.incoming.encode(sides[wanted], arities) for wanted in (False, True))

@@ -115,7 +115,8 @@ class Updating:
             most = self._store.settings.limits.max_body
             return await self._threads.run(lambda: update_of_arrow(content, predicate, action, most))
         if kind == JSON_LINES:
-            return await self._threads.run(lambda: bodies.updates_of_lines(content))
+            resolve = self._store.knowledge.catalogue.resolve
+            return await self._threads.run(lambda: bodies.updates_of_lines(content, resolve))
         if kind != JSON:
             raise bodies.unsupported(kind, f"{JSON}, {JSON_LINES} or {ARROW}")
         if len(content) > LONG_BODY:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -145,11 +145,13 @@ def update_of(value: Any) -> dict[str, Any]:
     return {**update_from_json(content), **texts, "alone": alone, "replace_rules": replaced}
 
 
-def updates_of_lines(body: bytes) -> dict[str, Any]:
-    """Updates of facts, one a line, as one: of several operations on a fact, the last one counts."""
+def updates_of_lines(body: bytes, resolve: Callable[[str], str]) -> dict[str, Any]:
+    """Updates of facts, one a line, as one: of several operations on a fact, the last one counts. `resolve` gives the
+    predicate of a name, which can be spelt in several ways.
+    """
     from tidelog.facts.results import row_identity
 
-    last: dict[tuple[str, object], tuple[str, Any]] = {}
+    last: dict[tuple[str, object], tuple[str, str, Any]] = {}
     for number, line in enumerate(body.split(b"\n"), 1):
         if not line.strip():
             continue
@@ -157,12 +159,13 @@ def updates_of_lines(body: bytes) -> dict[str, Any]:
         if update.keys() - {"add", "delete"}:
             raise DataError(f"line {number}: lines hold facts to add and delete; send changes of rules by themselves")
         for side in ("delete", "add"):
-            for predicate, rows in (update.get(side) or {}).items():  # type: ignore[attr-defined]
+            for name, rows in (update.get(side) or {}).items():  # type: ignore[attr-defined]
+                predicate = resolve(name)
                 for row in rows:
-                    last[predicate, row_identity(row)] = side, row
+                    last[predicate, row_identity(row)] = side, name, row
     found: dict[str, Any] = {"add": {}, "delete": {}}
-    for (predicate, _), (side, row) in last.items():
-        found[side].setdefault(predicate, []).append(row)
+    for side, name, row in last.values():
+        found[side].setdefault(name, []).append(row)
     return found
 
 
