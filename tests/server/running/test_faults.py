@@ -166,6 +166,8 @@ def test_numbers_keys_and_undo_survive_a_restart_and_a_snapshot(tmp_path: Path) 
         assert (kind, data["update"]) == ("reset", first + 2)
         assert "reaches back" in data["reason"]
         assert next(stream)[2]["rows"] == [["d"]]
+        with subscribed(server.url, "/updates", last=first) as commits:
+            assert next(commits)[0] == "reset"
 
 
 def test_a_long_journal_becomes_a_snapshot_and_nobody_notices(tmp_path: Path) -> None:

@@ -279,6 +279,14 @@ class History:
         """Whether the state after a commit can be told. A restored store has left out numbers of commits."""
         return number == self.reach or self[number] is not None
 
+    def out_of_reach(self, number: int) -> str:
+        """Why the state after a commit cannot be told; empty where it can."""
+        if self.reaches(number):
+            return ""
+        if number > self.reach:
+            return f"update {number} is none of this store, whose last one is {self.number}"
+        return f"the journal reaches back to update {self.reach}, and not to {number}"
+
     def to_the_state(self, number: int) -> WayBack:
         """The update that leads from now to the state after a commit. The first change of a fact since then tells
         whether it was there, the last one whether it is.

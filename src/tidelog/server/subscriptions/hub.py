@@ -10,7 +10,7 @@ from tidelog.server.commits.history import Commit
 from tidelog.server.commits.store import ServedStore
 from tidelog.server.commits.writer import Writer
 from tidelog.server.problems import Problem
-from tidelog.server.subscriptions.news import ROWS_OF_EVENT, News, Piece, event, progress
+from tidelog.server.subscriptions.news import ROWS_OF_EVENT, News, Piece, event, progress, reset
 from tidelog.server.subscriptions.streams import Stream
 from tidelog.server.subscriptions.topics import Topic, Topics, Values
 from tidelog.server.threads import Threads
@@ -87,13 +87,17 @@ class Hub:
         return await self._threads.run(lambda: list(news.events()))
 
     def join_commits(self, stream: Stream, since: int | None) -> list[bytes]:
-        """Let a stream tell of commits: those after one, or the last ones, and all that come."""
+        """Let a stream tell of commits: those after one, or the last ones, and all that come. Where some are not kept
+        any more, a mark says so.
+        """
         self._commits[stream] = None
         history = self._store.history
         commits = history.last(COMMITS_AT_FIRST) if since is None else history.after(since)
         published = [commit for commit in commits if commit.number <= self.writer.published]
         stream.go_on_from(self.writer.published)
-        return [event("commit", commit.number, commit.told()) for commit in published]
+        reason = "" if since is None else history.out_of_reach(since)
+        marks = [reset(history.reach, reason)] if reason else []
+        return marks + [event("commit", commit.number, commit.told()) for commit in published]
 
     def leave(self, stream: Stream, topic: Topic | None = None) -> None:
         """A stream has ended."""

@@ -35,6 +35,11 @@ def progress(number: int) -> bytes:
     return event("progress", number, {"update": number})
 
 
+def reset(number: int, reason: str) -> bytes:
+    """A mark that nobody knows what was missed up to a commit."""
+    return event("reset", None, {"update": number, "reason": reason})
+
+
 class News(NamedTuple):
     """What a stream begins with, or goes on with after it fell behind."""
 
@@ -57,7 +62,7 @@ class News(NamedTuple):
             yield progress(self.number)
         else:
             if self.kind == "reset":
-                yield event("reset", None, {"update": self.number, "reason": self.reason})
+                yield reset(self.number, self.reason)
             assert self.answers is not None
             rows = rows_of(self.answers)
             for first in range(0, max(len(rows), 1), ROWS_OF_EVENT):

@@ -130,10 +130,7 @@ class Topics:
     def missed(self, topic: Topic, since: int) -> News:
         """What a topic told after a commit, as one net difference; all answers where nobody knows any more."""
         history = self._store.history
-        if not history.reaches(since):
-            reason = f"the journal reaches back to update {history.reach}, and not to {since}"
-            if since > history.reach:
-                reason = f"update {since} is none of this store, whose last one is {history.number}"
+        if reason := history.out_of_reach(since):
             return self._snapshot(self._ask(topic), "reset", reason)
         before = self._answers_after(topic, since)
         if before is None:
