@@ -190,7 +190,7 @@ class Knowledge:
 
     def add_program(self, text: str, syntax: str = DLOG) -> None:
         """Add the facts and rules of a text, and what it declares."""
-        program = parse_program(text, syntax=syntax)
+        program = parse_program(text, syntax=syntax, names=self.catalogue.names(self.functions))
         self.catalogue.declare(program.prefixes)
         with self.lock.working(), told_of(text, "<program>"):
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import httpx
@@ -17,7 +18,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from server_util import served
-from soaking import soak_seconds
+from soaking import soak_seconds, tell
 from tidelog.server.requests.openapi import PATHS, description
 
 EXAMPLES = 500 if soak_seconds() else 6  # for each operation: 10,000 requests in a soak
@@ -34,6 +35,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             assert http.get("/health").status_code == 200
             assert http.post("/query", json={"query": "path(a, c)"}).status_code == 200
             assert http.get("/statistics").json()["subscriptions"]["streams"] == 0
+            counted = re.findall(r"^tidelog_http_requests_total{.*} (\d+)$", http.get("/metrics").text, re.MULTILINE)
+            tell("requests from the description", sum(map(int, counted)))
         assert server.stop() == 0
         assert not [line for line in server.log if line["level"] == "error"]
 
@@ -47,7 +50,7 @@ def test_every_route_is_described(url: str) -> None:
 @settings(
     max_examples=EXAMPLES,
     deadline=None,
-    derandomize=True,
+    derandomize=not soak_seconds(),
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )

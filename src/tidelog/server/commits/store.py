@@ -6,6 +6,7 @@ keys survive a restart, and the journal tells the history of the commits since t
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -15,6 +16,7 @@ from tidelog.api.persistence import image_of, opened
 from tidelog.api.programs import read_program
 from tidelog.engine.update.deltas import Request
 from tidelog.engine.update.runner import Limits as EngineLimits
+from tidelog.errors import StorageWarning
 from tidelog.facts.results import Change
 from tidelog.language import syntax_of_file
 from tidelog.live.knowledge import Knowledge
@@ -52,8 +54,7 @@ class ServedStore:
         with opened(self.folder, journal=True, read_only=False) as saved:
             with saved.fitting():
                 self.kb = KnowledgeBase(**saved.image.options)
-            for name, function in settings.functions.items():
-                self.kb.register(name, function)
+            self._register(self.kb)
             self.knowledge: Knowledge = self.kb._knowledge
             self.history = History(_number(saved.image.commit), settings.limits.history)
             self.keys.read(self.folder)
@@ -74,7 +75,16 @@ class ServedStore:
         if program is not None:
             text = read_program(program)
         syntax = syntax_of_file(program or "")
-        KnowledgeBase(text, max_facts=self.settings.max_facts, syntax=syntax).save(self.folder)
+        kb = KnowledgeBase(max_facts=self.settings.max_facts)
+        self._register(kb)  # The program may call them.
+        kb._knowledge.add_program(text, syntax)
+        with warnings.catch_warnings():  # Functions are not saved, and are registered at every start.
+            warnings.simplefilter("ignore", StorageWarning)
+            kb.save(self.folder)
+
+    def _register(self, kb: KnowledgeBase) -> None:
+        for name, function in self.settings.functions.items():
+            kb.register(name, function)
 
     def _replayed(self, note: Mapping[str, str], change: Change) -> None:
         """An update of the journal was made again."""
