@@ -290,6 +290,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
 _SERVER_LIMITS = {
     "max-body": "bytes of a request",
     "max-answers": "rows of one answer, and of a subscription",
+    "max-matches": "matches of a query, while all its answers are found",
     "max-subscriptions": "streams that are open at once",
     "max-waiting": "updates that wait",
     "max-backlog": "bytes that wait for the reader of a stream",

@@ -72,7 +72,7 @@ def _with_parts_apart(
     if parts:
         taken = {id(item) for part in parts for item in part}
         rest = replace(rule, body=tuple(item for item in rule.body if id(item) not in taken))
-    rows, failed = _matches(engine, normalise(rest), rule_text, most, patience)
+    rows, failed = _matches(engine, normalise(rest), rule_text, most, patience, engine.limits.max_matches)
     return rows, failures + failed
 
 
@@ -114,14 +114,18 @@ def _matches(
     rule_text: Callable[[int], str],
     most: int | None = None,
     patience: int | None = None,
+    limit: int | None = None,
 ) -> tuple[Cells, Failures]:
-    """The head of each match of a rule, or `most` different ones, and the matches that failed."""
+    """The head of each match of a rule, or `most` different ones, and the matches that failed. Of all of them there can
+    be no more than a `limit`.
+    """
     plan = make_plan(rule, ALL, (), engine.store.estimate)
     runner = engine.runner()
     with engine.store.borrowed(), runner.patience(patience):
         offset = engine.store.assemble(plan, None, rule.head.arguments, 0)
         sets, width = SHOWN[engine.store.shown], rule.head.arity
         if most is None:
+            runner.max_rows = limit
             rows = matches(runner, sets, offset, width)
         else:
             rows = distinct_matches(runner, sets, offset, width, most if width else 1)

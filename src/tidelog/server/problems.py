@@ -100,7 +100,7 @@ _OF_ERRORS: tuple[tuple[type[TidelogError], int, str, str], ...] = (
 def of_error(error: TidelogError) -> Problem:
     """The problem that an error of tidelog is."""
     if isinstance(error, errors.LimitError):
-        name = "max_facts" if "max_facts" in str(error) else "timeout"
+        name = next((name for name in ("max_facts", "max_matches") if name in str(error)), "timeout")
         return Problem(422, "limit", "A limit was reached", str(error), limit={"name": name})
     mistakes = mistakes_of(error)
     more: dict[str, Any] = {"mistakes": mistakes} if mistakes else {}

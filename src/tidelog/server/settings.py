@@ -20,6 +20,7 @@ class Limits:
 
     max_body: int = 64 << 20  # bytes of a request
     max_answers: int = 100_000  # rows of one answer, and of a subscription
+    max_matches: int = 20_000_000  # of a query, while all its answers are found
     max_subscriptions: int = 10_000  # streams that are open at once
     max_waiting: int = 10_000  # updates that wait
     max_backlog: int = 1 << 20  # bytes that wait for a reader of a stream

@@ -203,6 +203,21 @@ def test_a_query_that_takes_too_long_is_ended(tmp_path: Path) -> None:
         assert http.get("/health").status_code == 200
 
 
+def test_a_query_that_takes_too_much_memory_is_ended(tmp_path: Path) -> None:
+    with (
+        served(tmp_path / "store", "--max-matches", "100000") as server,
+        httpx.Client(base_url=server.url, timeout=60) as http,
+    ):
+        http.post("/update?rows=0", json={"add": {"n": [[number] for number in range(1000)]}})
+        every = {"query": "n(A), n(B), n(C)", "whole": True}
+        refused = http.post("/query", json=every)
+        assert (refused.status_code, refused.json()["limit"]["name"]) == (422, "max_matches")
+        assert http.post("/query", json=every | {"whole": False}).json()["more"], "the first ones are found"
+        assert http.post("/query", json={"query": "n(A), n(B), A + B < 100", "whole": True}).json()["total"] == 5050
+        more = http.post("/update?rows=0", json={"add_rules": "wide(A, count(B)) :- n(A), n(B), A < 200."})
+        assert more.json()["change"]["added"]["wide"]["count"] == 200, "updates have limits of their own"
+
+
 def test_sigterm_ends_streams_and_leaves_no_lock(tmp_path: Path) -> None:
     with served(tmp_path / "store") as server, subscribed(server.url, query="path(a, X)") as stream:
         assert next(stream)[0] == "snapshot"

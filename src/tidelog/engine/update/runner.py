@@ -49,10 +49,11 @@ Outlook = Callable[[int], float]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What an update may use."""
+    """What an update may use, and a query."""
 
     max_facts: int | None = None
     timeout: float | None = None
+    max_matches: int | None = None  # of a query, each of which is kept until all of them are found
 
     def check_time(self, began: float, busiest: Callable[[], str] = lambda: NO_RULE) -> None:
         """Raise `LimitError` where an update takes too long, `KeyboardInterrupt` after Ctrl-C."""
@@ -123,6 +124,7 @@ class Runner:
         self._patience: int | None = None
         self._most = self._slice = 0  # the whole patience, and after how much of it to ask for the outlook
         self._outlook: Outlook | None = None
+        self.max_rows: int | None = None  # that a kernel may collect
         self._rule_work_before = store.rule_counts.work
 
     def begin(self) -> None:
@@ -227,6 +229,8 @@ class Runner:
         busiest = self._busiest_rule if rule is None else partial(self._named, rule)
         limits.check_time(self._began, busiest)
         progress.report(self._records)
+        if self.max_rows is not None and self.machine[M.ROWS_WRITTEN] > self.max_rows:
+            raise LimitError(f"more than {self.max_rows:,} matches (max_matches); ask for fewer")
         if limits.max_facts is not None:
             # Facts are only counted if all records, dead ones too, and the pairs of closures are too many.
             at_most = self._records()

@@ -67,6 +67,7 @@ class ServedStore:
         self.knowledge.engine.limits = EngineLimits(
             limits.max_facts if settings.max_facts is None else settings.max_facts,
             limits.timeout if settings.timeout is None else settings.timeout,
+            settings.limits.max_matches,
         )
 
     def _create(self) -> None:
