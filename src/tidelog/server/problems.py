@@ -110,6 +110,14 @@ def of_error(error: TidelogError) -> Problem:
     return Problem(422, "refused", "The request is refused", str(error), **more)
 
 
+def unexplained(error: TidelogError) -> Problem:
+    """The same without its reasons, which may name what somebody may not read."""
+    problem = of_error(error)
+    problem.detail = f"{problem.title}; why, this token may not read"
+    problem.more.pop("mistakes", None)
+    return problem
+
+
 def of_raised(error: Exception) -> Problem:
     """The problem of whatever was raised instead of an answer."""
     if isinstance(error, Problem):

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import json
 import ssl
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
+from starlette.responses import Response
 
 from server_util import ServerProcess, served
 from tidelog.cli.command_line import main
-from tidelog.errors import TidelogError
+from tidelog.errors import LimitError, TidelogError
+from tidelog.server.requests.asking import Asked
+from tidelog.server.requests.dispatch import ForCallers, answered
 from tidelog.server.settings import Settings
-from tidelog.server.tokens import Tokens, caller_with, read_tokens
+from tidelog.server.tokens import Caller, Tokens, caller_with, read_tokens
 
 NAMES = ("reader", "writer", "ruler", "admin", "guest")
 READER, WRITER, RULER, ADMIN, GUEST = (f"{name}-0123456789abcdef" for name in NAMES)
@@ -146,3 +152,15 @@ def test_streams_need_a_token_too(server: ServerProcess) -> None:
     with client(server, None) as http:
         assert http.get("/subscribe", params={"query": "edge(a, X)"}).status_code == 401
         assert http.get("/updates").status_code == 401
+
+
+@pytest.mark.parametrize(("predicates", "tells"), [(None, True), (frozenset({"edge"}), False)])
+def test_a_limit_names_no_rule_to_those_who_may_not_read_it(predicates: frozenset[str] | None, tells: bool) -> None:
+    async def answer(asked: Asked, caller: Caller) -> Response:
+        raise LimitError("the update took more than 1 s; most of it: rich(X) :- secret(X, V)")
+
+    access = SimpleNamespace(caller=lambda asked: Caller(frozenset({"read"}), predicates))
+    found = asyncio.run(answered(ForCallers(access)("read", answer)(None)))  # type: ignore[arg-type]
+    problem = json.loads(bytes(found.body))
+    assert (problem["status"], problem["limit"]) == (422, {"name": "timeout"})
+    assert ("secret" in problem["detail"]) is tells

@@ -277,7 +277,7 @@ class History:
 
     def reaches(self, number: int) -> bool:
         """Whether the state after a commit can be told. A restored store has left out numbers of commits."""
-        return number == self.reach or self[number] is not None
+        return number == self.reach or (self.reach < number <= self.number and self[number] is not None)
 
     def out_of_reach(self, number: int) -> str:
         """Why the state after a commit cannot be told; empty where it can."""

@@ -96,10 +96,7 @@ class Updating:
         except TidelogError as error:
             if job.caller.predicates is None or self._is_own(error, job):
                 raise
-            problem = problems.of_error(error)
-            problem.detail = f"{problem.title}; why, this token may not read"
-            problem.more.pop("mistakes", None)
-            raise problem from None
+            raise problems.unexplained(error) from None
 
     def _is_own(self, error: TidelogError, job: UpdateJob) -> bool:
         """Whether an error tells of an update alone, and of predicates that its sender may read."""

@@ -19,6 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Lifespan, Message, Receive, Scope, Send
 
+from tidelog.errors import LimitError
 from tidelog.server import problems
 from tidelog.server.metrics import Metrics
 from tidelog.server.requests.access import Access, check_reads_all, check_role
@@ -70,7 +71,12 @@ class ForCallers:
                 check_role(caller, role)
             if all:
                 check_reads_all(caller)
-            return await answer(asked, caller)
+            try:
+                return await answer(asked, caller)
+            except LimitError as error:  # It names the rule that did most of what was being done.
+                if caller.predicates is None:
+                    raise
+                raise problems.unexplained(error) from None
 
         return checked
 
