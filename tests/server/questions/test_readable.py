@@ -22,8 +22,8 @@ either(X) :- ( emp(X) ; banned(X) ).
 known(X) :- emp(X), X != "".
 :- may(X, enter), secret(X, 43).
 """
-NAMES = ("few", "few-writer", "blind-writer", "admin")
-FEW, FEW_WRITER, BLIND_WRITER, ADMIN = (f"{name}-0123456789abcdef" for name in NAMES)
+NAMES = ("few", "few-writer", "blind-writer", "admin", "ruler")
+FEW, FEW_WRITER, BLIND_WRITER, ADMIN, RULER = (f"{name}-0123456789abcdef" for name in NAMES)
 SOME = ", ".join(f"read:{name}" for name in ("emp", "may", "paid", "listed", "either", "known", "person"))
 
 
@@ -32,6 +32,7 @@ def staff(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("staff")
     (folder / "tokens").write_text(
         f"{FEW} {SOME}\n{FEW_WRITER}\twrite, read:emp, read:secert\n{BLIND_WRITER} write\n{ADMIN} admin\n"
+        f"{RULER} rules, read:emp, read:p\n"
     )
     with served(folder / "store", "--tokens", str(folder / "tokens"), program=STAFF) as found:
         yield found.url
@@ -143,6 +144,21 @@ def test_a_mistake_in_an_update_tells_its_sender_of_what_he_may_read_alone(staff
             assert hidden.json()["detail"].endswith("; why, this token may not read")
         assert "1 argument" in few.post("/update", json={"add": {"emp": [["cleo", 1]]}}).json()["detail"]
         assert "1:8" in few.post("/update", json={"add": "secret(."}).json()["detail"]
+
+
+def test_a_mistake_in_rules_tells_of_what_their_sender_may_read_alone(staff: str) -> None:
+    with client(staff, RULER) as http:
+        for rule, told in (
+            ("p(X) :- emp(X), emp(X, Y).", True),
+            ("p(X, Y) :- emp(X).", True),
+            ("p(X) :- emp(X), .", True),
+            ("p(X) :- emp(X), secret(X).", False),
+            ("p(X) :- emp(X), wage(X, much).", False),
+            ("p(X) :- wage(X, Y), not p(X).", False),
+        ):
+            refused = http.post("/update", json={"add_rules": rule})
+            assert refused.status_code == 422, refused.text
+            assert refused.json()["detail"].endswith("; why, this token may not read") is not told
 
 
 def test_no_warning_tells_the_name_of_what_is_hidden(staff: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from tidelog.errors import ArityError, DataError, ParseError, TidelogError
+from tidelog.errors import ArityError, DataError, ParseError, TidelogError, UnsafeRuleError
 from tidelog.language import parse_program
 from tidelog.server import problems
 from tidelog.server.commits.keys import hash_of
@@ -33,7 +33,7 @@ MOST_ROWS_LISTED = 10_000
 LONG_BODY = 1 << 16
 
 # Errors that come from an update and the predicates that it names, whatever else there is.
-_OF_AN_UPDATE = (ArityError, DataError, ParseError)
+_OF_AN_UPDATE = (ArityError, DataError, ParseError, UnsafeRuleError)
 
 
 class Updating:

@@ -77,12 +77,15 @@ class Reading:
         return set() if readable is None else predicates - readable
 
     def _named(self, update: Mapping[str, Any]) -> set[str]:
-        """The predicates whose facts an update names; what is no name, or no text of the language, names none."""
+        """The predicates that an update names; what is no name, or no text of the language, names none."""
         catalogue, found = self._knowledge.catalogue, set[str]()
-        for side in filter(None, (update.get("add"), update.get("delete"))):
+        names = catalogue.names(self._knowledge.functions)
+        for part in filter(None, map(update.get, ("add", "delete", "add_rules", "remove_rules"))):
             with suppress(TidelogError):
-                if isinstance(side, str):
-                    found |= {fact.predicate for fact in parse_program(side, "<update>", catalogue.prefixes).facts}
+                if isinstance(part, str):
+                    program = parse_program(part, "<update>", catalogue.prefixes, names=names)
+                    found |= {fact.predicate for fact in program.facts}
+                    found = found.union(*(predicates_in(rule.written) for rule in program.rules))
                 else:
-                    found |= set(map(catalogue.resolve, side))
+                    found |= set(map(catalogue.resolve, part))
         return found
