@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
-import msgspec
-
 from tidelog.facts.results import Answers, Change, Encoded, FactSet
 from tidelog.formats.files.jsonl import value_to_json
 from tidelog.values import Row
@@ -20,12 +18,11 @@ _PLAIN = frozenset((str, int, bool))
 _ENDS = tuple((end.encode(), f"\\u{ord(end):04x}".encode()) for end in "\x85\u2028\u2029")
 
 
-def one_line(data: Any) -> bytes:
-    """Data as JSON that is one line for every reader."""
-    found = msgspec.json.encode(data)
+def without_ends(json: bytes) -> bytes:
+    """JSON in which no text ends a line for any reader."""
     for end, escaped in _ENDS:
-        found = found.replace(end, escaped)
-    return found
+        json = json.replace(end, escaped)
+    return json
 
 
 def json_row(row: Row) -> JsonRow:

@@ -8,7 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from tidelog.extras import needing
-from tidelog.server.listing import encoded_rows, one_line
+from tidelog.server.listing import encoded_rows, without_ends
 from tidelog.server.questions.pages import Page
 from tidelog.server.requests.bodies import ARROW, CSV, JSON, JSON_LINES
 
@@ -31,7 +31,7 @@ def response_of(page: Page, kind: str, members: dict[str, Any]) -> Response:
 
 
 def _lines(page: Page) -> bytes:
-    return b"".join(one_line(row) + b"\n" for row in encoded_rows(page.rows))
+    return without_ends(b"".join(msgspec.json.encode(row) + b"\n" for row in encoded_rows(page.rows)))
 
 
 def _csv(page: Page) -> bytes:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import msgspec
+
 from tidelog.facts.results import Answers
-from tidelog.server.listing import json_rows, one_line, rows_of
+from tidelog.server.listing import json_rows, rows_of, without_ends
 from tidelog.values import Row
 
 # Rows of one event of a snapshot.
@@ -16,7 +18,7 @@ ROWS_OF_EVENT = 2000
 def event(kind: str, number: int | None, data: Any) -> bytes:
     """An event as it goes over the wire."""
     identity = b"" if number is None else b"id: %d\n" % number
-    return b"event: %b\n%bdata: %b\n\n" % (kind.encode(), identity, one_line(data))
+    return b"event: %b\n%bdata: %b\n\n" % (kind.encode(), identity, without_ends(msgspec.json.encode(data)))
 
 
 class Piece(NamedTuple):
