@@ -21,7 +21,7 @@ from server_util import served
 from soaking import soak_seconds, tell
 from tidelog.server.requests.openapi import PATHS, description
 
-EXAMPLES = 500 if soak_seconds() else 6  # for each operation: 10,000 requests in a soak
+EXAMPLES = 900 if soak_seconds() else 6  # for each operation: 10,000 requests in a soak
 CHECKS: list[CheckFunction] = [status_code_conformance, content_type_conformance, response_schema_conformance]
 
 schema = schemathesis.openapi.from_dict(description("1"))
