@@ -177,8 +177,7 @@ class ClosedGraph(ABC):
         """
         emit = self._emitter(appeared, sources)
         begin = 0
-        flipped = self._flipped(appeared)
-        reflexive = self.memory.arrays[C.TERMS][flipped[self._among(flipped, sources)]]
+        reflexive = self.memory.arrays[C.TERMS][self._among(self._flipped(appeared), sources)]
         while True:
             filled = len(reflexive)
             room = max(size, filled) + self.memory[C.NODES]
@@ -194,9 +193,13 @@ class ClosedGraph(ABC):
     def _emitter(self, appeared: bool, sources: Ints | None) -> Emitter:
         """What lists those of the pairs that have different nodes, or only those from some sources."""
 
-    def _among(self, nodes: Ints, terms: Ints | None) -> NDArray[np.bool_]:
+    def _among(self, nodes: Ints, terms: Ints | None) -> Ints:
+        """Those of the nodes that have one of some terms, or all."""
+        return nodes if terms is None else nodes[self._are_of(nodes, terms)]
+
+    def _are_of(self, nodes: Ints, terms: Ints) -> NDArray[np.bool_]:
         """Which of the nodes have one of some terms."""
-        return np.ones(len(nodes), np.bool_) if terms is None else np.isin(self.memory.arrays[C.TERMS][nodes], terms)
+        return np.isin(self.memory.arrays[C.TERMS][nodes], terms)
 
     def _changed_nodes(self) -> Ints:
         """The members of all components that may have changed."""

@@ -40,9 +40,12 @@ class DirectedGraph(ClosedGraph):
         return type(self)(self.diagonal, layout=self._layout)
 
     def _update(self, deleted: Edges, added: Edges, known: int) -> None:
-        edges = self.memory[C.EDGES]
-        self._unlink(deleted)
-        if len(deleted[0]) + len(added[0]) > max(FEW_EDGES, edges // 4):
+        edges, losses, gains = self.memory[C.EDGES], len(deleted[0]), len(added[0])
+        if losses:
+            self._unlink(deleted)
+        # Where nodes reach hardly any others, edges are cheap to take one by one.
+        share = 2 if self._pairs <= self.memory[C.NODES] else 4
+        if losses + gains > max(FEW_EDGES, edges // share):
             self._link(added)
             self._rebuild()
             return
@@ -50,9 +53,11 @@ class DirectedGraph(ClosedGraph):
         # What a rebuild costs, in the unit in which kernels count their work: words and edges looked at.
         words = self.memory.used(C.FORWARD) + self.memory.used(C.BACKWARD)
         budget = int(self.patience * (4 * words + 16 * (self.memory[C.NODES] + self.memory[C.EDGES])))
-        shrunk = self._finishes(loosen, *located(deleted), budget) and self._finishes(shrink, budget)
-        self._link(added)
-        if not (shrunk and self._finishes(extend, *located(added), budget)):
+        done = losses == 0 or (self._finishes(loosen, *located(deleted), budget) and self._finishes(shrink, budget))
+        if gains:
+            self._link(added)
+            done = done and self._finishes(extend, *located(added), budget)
+        if not done:
             self._rebuild()
 
     def _rebuild(self) -> None:
@@ -163,6 +168,5 @@ class DirectedGraph(ClosedGraph):
         return appeared, vanished
 
     def _emitter(self, appeared: bool, sources: Ints | None) -> Emitter:
-        nodes = self._changed_nodes()
-        nodes = nodes[self._among(nodes, sources)]
+        nodes = self._among(self._changed_nodes(), sources)
         return lambda *place: emit_rows(self.memory.at, appeared, address(nodes), len(nodes), *place)

@@ -125,9 +125,11 @@ class ClosureChange:
         """The pairs in pieces of `size` or somewhat more; the last may be smaller. Where `sources` are given, only the
         pairs from these terms. For whoever changes the closure, before the next change.
         """
-        if self.count(added):
+        count = self.count(added)
+        if count:
             self._expect_no_other()
-            for piece in self._closure.changed_pairs(added, size, sources):
+            # No larger than what there is to list: the system takes long to give large pieces of memory.
+            for piece in self._closure.changed_pairs(added, min(size, count), sources):
                 yield piece
                 self._expect_no_other()
 

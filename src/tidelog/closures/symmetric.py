@@ -60,7 +60,7 @@ class SymmetricGraph(ClosedGraph):
         nodes, cells = self._cells(appeared)
         terms = origins = self.memory.arrays[C.TERMS][nodes]
         if sources is not None:
-            chosen = self._among(nodes, sources)
+            chosen = self._are_of(nodes, sources)
             origins, cells = origins[chosen], cells[chosen]
         return lambda *place: emit_cells(address(terms), address(origins), address(cells), len(origins), *place)
 

@@ -342,10 +342,12 @@ class ClosureNode:
         """The limits of an update, for a change of the closure. All pairs but those that are counted already are facts
         of each predicate that programs know.
         """
-        # The step of the recursion has the longest body of the rules that the closure stands for.
-        step = max(self.module.rules, key=lambda number: len(self.rules[number].body))
         check_limits = transaction.runner.check_limits
-        return lambda more: check_limits(max(0, more - counted) * len(self.members), step)
+        return lambda more: check_limits(max(0, more - counted) * len(self.members), self._step())
+
+    def _step(self) -> int:
+        """The step of the recursion: it has the longest body of the rules that the closure stands for."""
+        return max(self.module.rules, key=lambda number: len(self.rules[number].body))
 
     def replace(self, transaction: Transaction) -> None:
         """Build the closure from its base."""

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from tidelog.closures.closure import Closure
 from tidelog.closures.history import ClosureChange
+from tidelog.engine.update import rows as lazy_rows
 from tidelog.engine.update.deltas import Delta, Facts
 from tidelog.engine.update.rows import Rows
 from tidelog.machine import flags as F
@@ -118,16 +119,20 @@ class ChangedPairs:
 
 
 def changed(change: ClosureChange, appeared: bool, readers: Readers) -> ChangedPairs:
-    """The pairs that a change of a closure brought, or those that it took."""
+    """The pairs that a change of a closure brought, or those that it took. Few are listed once, for all who read them."""
 
     def having(column: int, terms: Cells) -> Cells:
         found = change.chunks(appeared, PIECE, terms if column == 0 else None)
         return _having((np.stack(pair, axis=1) for pair in found), column, terms)
 
-    return ChangedPairs(
-        Rows(change.count(appeared), lambda most: change.rows(appeared, most, check), readers, search=having),
-        lambda: (np.stack(pair, axis=1) for pair in change.chunks(appeared, PIECE)),
-    )
+    def pieces() -> Iterator[Cells]:
+        if rows.count > lazy_rows.LAZY_FROM:
+            return (np.stack(pair, axis=1) for pair in change.chunks(appeared, PIECE))
+        rows.copy_now()
+        return iter((rows.read(),))
+
+    rows = Rows(change.count(appeared), lambda most: change.rows(appeared, most, check), readers, search=having)
+    return ChangedPairs(rows, pieces)
 
 
 def missing(pairs: Pairs, other: Pairs, count: int, readers: Readers) -> ChangedPairs:
@@ -177,6 +182,8 @@ def closure_delta(relation: Relation, gone: ChangedPairs, come: ChangedPairs, ch
 
 def _record(relation: Relation, gone: ChangedPairs, come: ChangedPairs, check_limits: CheckLimits) -> Facts:
     for pairs, flags in ((gone, F.OLD), (come, F.IN)):
+        if pairs.rows.count == 0:
+            continue
         relation.reserve(pairs.rows.count)
         for piece in pairs.pieces():
             relation.load(piece, flags)
