@@ -260,7 +260,7 @@ class Engine:
         """Copy the rows of changes out of records that an update may change, or anything may."""
         if not self._unread:
             return
-        of_facts = request is not None and not (request.add_rules or request.remove_rules)
+        of_facts = request is not None and not request.changes_rules
         claims = self.claims((*request.delete, *request.add)) if of_facts and request is not None else None
         for rows, predicate in list(self._unread.items()):
             if claims is None or predicate in claims:
@@ -275,7 +275,7 @@ class Engine:
         except BaseException:
             self._roll_back(NO_RULE_CHANGES)
             raise
-        if not request.remove_rules and not request.add_rules and not request.rearranged:
+        if not request.changes_rules:
             return NO_RULE_CHANGES
         removed = {number: self.nodes.rule(number) for number in request.remove_rules}
         impact = self.graph.update(request.add_rules, request.remove_rules)

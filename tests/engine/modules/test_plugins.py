@@ -17,6 +17,7 @@ from plugins import LiteralModule
 from soaking import seeds
 from tidelog import Dataset, LimitError, ModuleError, TidelogError, UnfitError
 from tidelog.api.knowledge_base import KnowledgeBase
+from tidelog.engine.update import rows as lazy_rows
 from tidelog.language.syntax import Aggregate, Negation, Rule
 
 from test_exchange import recursions  # isort: skip
@@ -122,6 +123,15 @@ def test_it_takes_over_from_a_closure_with_facts() -> None:
     assert len(kb.facts("anc")) == 4
     kb.update(delete={"par": [("a", "b")]})
     audit(kb)
+
+
+def test_a_change_that_is_read_after_a_module_came_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lazy_rows, "LAZY_FROM", 2)
+    kb = KnowledgeBase(BASE + STEP + "anc(X, Y) :- old(X), anc(Y, X), anc(X, Y).")
+    kb.update(add={"par": [(node, node + 1) for node in range(9)]})
+    change = kb.update(add={"par": [(9, 10), (20, 21), (21, 22)]})
+    kb.add_module(LiteralModule(BASE + STEP))
+    assert change.added["anc"] == {(node, 10) for node in range(10)} | {(20, 21), (20, 22), (21, 22)}
 
 
 @pytest.mark.parametrize("late", [False, True])

@@ -45,6 +45,11 @@ class Request:
     # Predicates whose facts other modules keep from now on, though no rule comes or goes.
     rearranged: tuple[str, ...] = ()
 
+    @property
+    def changes_rules(self) -> bool:
+        """Whether rules come or go, or serve others from now on."""
+        return bool(self.remove_rules or self.add_rules or self.rearranged)
+
     def explicit(self, predicate: str) -> ExplicitChange:
         """What is asked for of a predicate; some of it may be there already, or not be there at all."""
         return ExplicitChange(self.delete.get(predicate, NOTHING), self.add.get(predicate, NOTHING))
