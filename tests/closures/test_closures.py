@@ -232,6 +232,21 @@ def test_rows_take_the_smaller_form(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(closure) == 601 * 101 + 100 + 100
 
 
+def test_many_edges_are_taken_one_by_one_where_nodes_reach_few_others() -> None:
+    def is_rebuilt(length: int) -> bool:
+        """Whether all sets are filled again when a third as many edges come, of paths that had this length."""
+        nodes = np.arange(4000)
+        edges = nodes[nodes % (length + 1) != length]
+        closure = Closure(DirectedGraph())
+        closure.apply(([], []), (edges, edges + 1))
+        more = edges[: len(edges) // 3]
+        closure.apply(([], []), (more, more + 5000))
+        return closure._graph.memory[C.REBUILT] == 1
+
+    assert is_rebuilt(8)
+    assert not is_rebuilt(1)
+
+
 def test_rows_that_grow_node_by_node_are_no_wider_than_the_one_under_construction() -> None:
     """Kernels go through a row and the one under construction together, from beginning to end."""
     closure = Closure(DirectedGraph(capacity=520))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,15 @@ from naive import without_empty
 from soaking import seeds
 from tidelog import LimitError, TidelogError
 from tidelog.api.knowledge_base import KnowledgeBase
+from tidelog.closures.closure import Closure
+from tidelog.closures.edges import Edges, Ints
+from tidelog.engine.algorithms.maintenance import ComponentMaintenance
 from tidelog.engine.modules import closure_module
+from tidelog.engine.modules.closure_base import BASE
 from tidelog.engine.modules.closure_module import ClosureModule
 from tidelog.engine.modules.general_module import GeneralModule
+from tidelog.engine.rules.compiled import Node
+from tidelog.engine.transaction.transaction import Transaction
 from tidelog.store.relation import Relation
 from tidelog.store.relation_parts import Cells
 
@@ -246,6 +253,51 @@ def test_pairs_that_no_rule_can_match_are_not_listed(rules: str, monkeypatch: py
     assert sum(recorded) <= 200
     assert set(removed["r"]) == set(added["r"])
     audit(kb, oracle=False)
+
+
+TWINS = """
+r(X, Z) :- r(X, Y), r(Y, Z). v(Y, X) :- r(X, Y). r(Y, X) :- v(X, Y). r(X, Y) :- e(X, Y). v(X, Y) :- f(X, Y).
+read(X) :- r(X, _). read(X) :- v(X, _).
+"""
+
+
+def test_changed_pairs_of_twins_are_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    kb = KnowledgeBase(TWINS)
+    kb.update(add={"e": [(0, 1)], "f": [(9, 8)]})
+    listed = []
+    list_pairs = Closure.changed_pairs
+
+    def noted(closure: Closure, appeared: bool, size: int, sources: Ints | None = None) -> Iterator[Edges]:
+        listed.append(appeared)
+        return list_pairs(closure, appeared, size, sources)
+
+    monkeypatch.setattr(Closure, "changed_pairs", noted)
+    change = kb.update(add={"e": [(1, 2)]})
+    assert change.added["r"] == {(1, 2), (0, 2)}
+    assert change.added["v"] == {(2, 1), (2, 0)}
+    assert listed == [True]
+    assert kb.update(delete={"e": [(0, 1)]}).removed["v"] == {(1, 0), (2, 0)}
+    assert listed == [True, False]
+    audit(kb)
+
+
+def test_bases_of_twins_for_which_nothing_changed_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    kb = KnowledgeBase(TWINS)
+    kb.update(add={"e": [(0, 1)], "f": [(9, 8)]})
+    visited: list[str] = []
+    maintain = ComponentMaintenance.maintain
+
+    def noted(maintenance: ComponentMaintenance, transaction: Transaction, node: Node, *others: Any) -> None:
+        visited.extend(node.predicates if node.relations[0].name.startswith(BASE) else ())
+        maintain(maintenance, transaction, node, *others)
+
+    monkeypatch.setattr(ComponentMaintenance, "maintain", noted)
+    for name, bases in (("e", ["r"]), ("f", ["v", "r"]), ("r", ["r"]), ("v", ["v", "r"])):
+        for part in ("add", "delete"):
+            visited.clear()
+            kb.update(**{part: {name: [(3, 4)]}})
+            assert visited == bases
+            audit(kb)
 
 
 def test_a_recursion_that_goes_one_step_a_round_is_left_to_plain_rules() -> None:

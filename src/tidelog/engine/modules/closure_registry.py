@@ -20,6 +20,7 @@ from tidelog.engine.algorithms.maintenance import ComponentMaintenance
 from tidelog.engine.modules.closure_base import ClosureBase
 from tidelog.engine.modules.closure_node import ClosureNode, ModuleUnfit
 from tidelog.engine.modules.plugin_registry import Plugins
+from tidelog.engine.rules.compiled import Node
 from tidelog.engine.transaction.task import apply_explicit
 from tidelog.engine.transaction.transaction import Transaction
 from tidelog.engine.update.deltas import Request
@@ -130,6 +131,8 @@ class Closures:
             raise ModuleUnfit(node.module.predicate)
         self._maintained.append(node)
         for base in node.base.nodes:
+            if not _is_touched(base, transaction, request):
+                continue
             asked = request
             if node.begins:
                 # It gets its pairs from all of its rules.
@@ -344,3 +347,11 @@ class Closures:
             node.restore()
             self._add(node)
             self._forget_plans(node)
+
+
+def _is_touched(base: Node, transaction: Transaction, request: Request) -> bool:
+    """Whether an update has anything for a component of a base: rules, explicit facts, or what has changed below it."""
+    if request.changes_rules:
+        return True
+    changed = (request.delete, request.add, transaction.deltas)
+    return any(name in some for name in (*base.predicates, *base.readers) for some in changed)

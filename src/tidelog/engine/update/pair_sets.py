@@ -119,7 +119,7 @@ class ChangedPairs:
 
 
 def changed(change: ClosureChange, appeared: bool, readers: Readers) -> ChangedPairs:
-    """The pairs that a change of a closure brought, or those that it took. Few are listed once, for all who read them."""
+    """The pairs that a change of a closure brought, or that it took. Few are listed once, for all who read them."""
 
     def having(column: int, terms: Cells) -> Cells:
         found = change.chunks(appeared, PIECE, terms if column == 0 else None)
