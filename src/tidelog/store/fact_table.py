@@ -127,7 +127,8 @@ class FactTable:
 
     def clear(self) -> None:
         self.keys.fill(R.EMPTY)
-        self.hold(None)
+        if self.tabled is not None:
+            self.hold(None)
 
     # --- postponed ----------------------------------------------------------------------------------------------------
 

@@ -306,9 +306,15 @@ class ClosureNode:
         delta = transaction.deltas.get(self.base.predicate)
         if not delta:
             return NO_EDGES, NO_EDGES
-        gone, come = self.base.rows(delta.removed), self.base.rows(delta.added)
+        gone, come = map(self._rows, delta.listed())
         self.refuse_unfit(come)
-        return self.base.edges(gone), self.base.edges(come)
+        return self._edges(gone), self._edges(come)
+
+    def _rows(self, facts: Cells) -> Cells:
+        return self.base.rows(facts) if len(facts) else NO_PAIRS
+
+    def _edges(self, rows: Cells) -> Edges:
+        return self.base.edges(rows) if len(rows) else NO_EDGES
 
     def fed_edges(self, rows: Cells, turned: bool) -> Edges:
         """Rows of a relation of fed edges as edges of the closure."""

@@ -2,7 +2,7 @@
 
 A plug-in takes part where all the rules that it declares are there, derive predicates of one component, and none of
 these keeps best values. Otherwise plain rules do its work, as they do after it has met facts that it cannot take.
-The predicates that its rules mention are kept as facts, not as closures.
+The predicates of the recursion that its rules mention are kept as facts, not as closures.
 """
 
 from __future__ import annotations

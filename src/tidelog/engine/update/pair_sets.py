@@ -115,7 +115,12 @@ class ChangedPairs:
     pieces: Callable[[], Iterator[Cells]]
 
     def turned(self) -> ChangedPairs:
+        if self.rows.count == 0:
+            return self
         return ChangedPairs(self.rows.turned(), lambda: (piece[:, ::-1] for piece in self.pieces()))
+
+
+_NO_PAIRS = ChangedPairs(Rows.of(np.empty((0, 2), np.int32)), lambda: iter(()))
 
 
 def changed(change: ClosureChange, appeared: bool, readers: Readers) -> ChangedPairs:
@@ -124,6 +129,9 @@ def changed(change: ClosureChange, appeared: bool, readers: Readers) -> ChangedP
     def having(column: int, terms: Cells) -> Cells:
         found = change.chunks(appeared, PIECE, terms if column == 0 else None)
         return _having((np.stack(pair, axis=1) for pair in found), column, terms)
+
+    if not change.count(appeared):
+        return _NO_PAIRS
 
     def pieces() -> Iterator[Cells]:
         if rows.count > lazy_rows.LAZY_FROM:
@@ -184,7 +192,8 @@ def _record(relation: Relation, gone: ChangedPairs, come: ChangedPairs, check_li
     for pairs, flags in ((gone, F.OLD), (come, F.IN)):
         if pairs.rows.count == 0:
             continue
-        relation.reserve(pairs.rows.count)
+        if pairs.rows.count > PIECE:
+            relation.reserve(pairs.rows.count)
         for piece in pairs.pieces():
             relation.load(piece, flags)
             check_limits()
