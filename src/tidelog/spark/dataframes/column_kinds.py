@@ -18,6 +18,7 @@ from pyspark.sql import types as T
 from tidelog.formats.batch import BOOL, FLOAT, INT, KIND_OF_TYPE, KINDS, LITERAL, STR
 from tidelog.language.names import CONDITIONS
 from tidelog.language.syntax import Aggregate, Atom, Call, Constant, Rule, Signature, Term, Variable
+from tidelog.program.functions.moments import OPERATIONS
 from tidelog.program.normal_form import NormalRule
 from tidelog.spark.plan.sql_expressions import Functions
 
@@ -27,6 +28,7 @@ Columns = Mapping[str, Sequence[Kinds]]
 
 ANY: Kinds = frozenset(range(len(KINDS)))
 NUMBERS: Kinds = frozenset((INT, FLOAT))
+NUMBERS_AND_LITERALS: Kinds = NUMBERS | {LITERAL}  # what dates, durations, decimals and large integers come to
 _NATIVE: Mapping[Kinds, T.DataType] = {
     frozenset((STR,)): T.StringType(),
     frozenset((INT,)): T.LongType(),
@@ -111,6 +113,10 @@ def _of_function(function: Callable[..., Any]) -> Kinds:
 
 
 def _of_call(function: str, arguments: Sequence[Kinds]) -> Kinds:
+    if function == "record_field":
+        return ANY if LITERAL in arguments[0] else arguments[0]
+    if function in OPERATIONS and any(LITERAL in kinds for kinds in arguments):
+        return NUMBERS_AND_LITERALS
     if function in _FIXED:
         return frozenset((_FIXED[function],))
     numbers = [kinds & NUMBERS for kinds in arguments]
@@ -146,13 +152,13 @@ _FIXED = {
         ("log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "degrees", "radians"), FLOAT
     ),
     **dict.fromkeys(("trunc", "sign", "year", "month", "day", "hour", "minute", "second", "weekday"), INT),
-    **dict.fromkeys(("datetime", "date", "duration", "decimal", "from_epoch"), LITERAL),
+    **dict.fromkeys(("datetime", "date", "duration", "decimal", "from_epoch", "make_record"), LITERAL),
     **dict.fromkeys(CONDITIONS, BOOL),
 }
 _AGGREGATES: Mapping[str, Callable[[Kinds], Kinds]] = {
     "count": lambda _: frozenset((INT,)),
     "avg": lambda _: frozenset((FLOAT,)),
-    "sum": lambda kinds: _of_sum(kinds & NUMBERS),
+    "sum": lambda kinds: NUMBERS_AND_LITERALS if LITERAL in kinds else _of_sum(kinds & NUMBERS),
     "median": lambda kinds: (kinds & NUMBERS) | {FLOAT},
     "quantile": lambda kinds: (kinds & NUMBERS) | {FLOAT},
     "stddev": lambda _: frozenset((FLOAT,)),
