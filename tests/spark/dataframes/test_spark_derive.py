@@ -94,6 +94,14 @@ def test_types_and_names(spark: SparkSession) -> None:
     ]
 
 
+def test_columns_may_have_any_names(edges: DataFrame) -> None:
+    """Also twice the same, or names that are the same to Spark, or quotes of Spark in them."""
+    odd = [edges.toDF("a", "A"), edges.toDF("a", "a"), edges.toDF("c1", "we`ird.c0")]
+    found = derive("p(X, Y, Z) :- e(X, Y), f(Y, Z), g(X, Y).", e=odd[0], f=odd[1], g=odd[2])
+    assert rows(found["p"]) == [("a", "b", "c")]
+    assert derive("p(X, Y) :- e(X, Y).", p=odd[2].limit(0))["p"].columns == ["c1", "we`ird.c0"]
+
+
 def test_random_programs_without_recursion(spark: SparkSession) -> None:
     """Several programs, whose frames are collected in one job; the kinds that rules promise are the kinds there are."""
     features = Features(recursion=False, closures=False)
@@ -136,6 +144,9 @@ def test_errors_say_what_to_do(spark: SparkSession, edges: DataFrame) -> None:
         derive("hot(X) :- edge(X, Y), celsius(Y) > 30.", edge=edges)
     with pytest.raises(KeyError, match="no rule derives `edge`; there are path"):
         derive(PATHS, edge=edges)["edge"]
+    for twice in ({"<http://e.org/edge>": edges, "ex:edge": edges}, {"ex:edge": edges, "<http://e.org/edge>": edges}):
+        with pytest.raises(DataError, match="is given twice; give the union of both"):
+            derive("@prefix ex: <http://e.org/>.  p(X) :- ex:edge(X, _).", twice)
     missing = spark.createDataFrame([("a", None)], "x string, y string")
     with pytest.raises(PySparkException, match="`e`, column y: a missing value; facts have no nulls"):
         derive("p(X, Y) :- e(X, Y).", e=missing)["p"].collect()

@@ -55,6 +55,12 @@ def test_rows_go_to_tasks_by_key_where_rules_keep_to_one(sql: SparkSession) -> N
     assert asked(sql, keyed, table) == [(n, len([i for i in range(2, 100) if i % 7 == n])) for n in range(7)]
 
 
+def test_what_is_derived_last_is_no_constraint() -> None:
+    for program in ("big(X, Y) :- e(X, Y), Y > 1. :- e(X, X).", "@predicate e(x, y). @key e(x). big(X, Y) :- e(X, Y)."):
+        outline = Outline.of(program, PAIRS)
+        assert (outline.derives, outline.names) == ("big", ["X", "Y"])
+
+
 def test_keys_of_several_predicates() -> None:
     rules = parse_rules("p(Y, X) :- e(X, Y), not f(X). q(Z) :- p(Y, Z), r(Y). s(X) :- t(X).", {})
     assert key_columns(rules, {"e", "f"}) == {"e": 0, "f": 0, "p": 1, "q": 0}
@@ -69,6 +75,9 @@ def test_keys_of_several_predicates() -> None:
         ("p(X, Y) :- e(X, Y), f(X).", "reads `e`, `f`, but a table function has one table"),
         ("p(1).", "no rules"),
         ("p(X, Y) :- e(X, Y", "expected"),
+        ("p(X, Y) :- e(X, Y). ?- p($x, Y).", "`\\$x` has no value"),
+        ("same(X, Y) :- e(X, Y). @equality same on p. p(X) :- e(X, _).", "does not have an equality"),
+        (":- e(X, X).", "no rules"),
     ],
 )
 def test_errors_come_before_the_query_runs(sql: SparkSession, program: str, message: str) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from datetime import date, timedelta
+from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
+from tidelog import KnowledgeBase
 from tidelog.formats import read_file, values_of
 from tidelog.formats.batch import INT
 from tidelog.language import parse_program
@@ -108,8 +112,15 @@ def test_a_function_may_return_whatever_a_fact_can_hold() -> None:
     same = _row_function(lambda value: value)
     for value in VALUES:
         assert repr(same(fields_of(value))) == repr(fields_of(value))
-    assert _row_function(lambda value: None)(fields_of(1)) is None
-    assert _row_function(lambda value: 2**63)(fields_of(1)) is None
+    plain = (date(2024, 2, 29), timedelta(1), Decimal("1.10"), (1, ("a",)), np.float32(1.5), np.int64(3))
+    kb = KnowledgeBase()
+    kb.register("plain", lambda place: plain[place])
+    kb.add_rules("result(X, plain(X)) :- X in range(0, 6).")
+    for place, value in kb.facts("result"):
+        assert _row_function(plain.__getitem__)(fields_of(place)) == fields_of(value)
+    assert len(kb.facts("result")) == len(plain)
+    for refused in (None, 2**63, "\ud800", b"bytes"):
+        assert _row_function(lambda _, result=refused: result)(fields_of(1)) is None
 
 
 def test_quotients_of_integers_are_rounded_once(spark: SparkSession) -> None:

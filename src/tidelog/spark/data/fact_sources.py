@@ -192,7 +192,7 @@ class Source(TextSource):
 
     def _cell(self, name: str, spark_type: T.DataType, type_: str) -> tuple[int, Column]:
         """The kind of a column, and its value, null if it does not fit."""
-        column = F.col(f"`{name}`")
+        column = F.col(quoted(name))
         if type_ == "auto":
             kind = kind_of_spark_type(spark_type, f"source {self.name}, column {name}")
             return kind, column.cast(_SPARK_TYPES[kind])
@@ -235,9 +235,14 @@ def kind_of_spark_type(type_: T.DataType, place: str) -> int:
     )
 
 
+def quoted(name: str) -> str:
+    """The name of a column as Spark reads it, whatever it consists of."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def _reason(name: str, cell: Column, type_: str) -> Column:
     """Why the value of a column is missing; null if it is not."""
-    column = F.col(f"`{name}`")
+    column = F.col(quoted(name))
     return F.when(column.isNull(), F.lit(_NULL.format(name))).when(
         cell.isNull(), F.concat(F.lit(f"column {name}: "), column.cast("string"), F.lit(f" is no {type_}"))
     )

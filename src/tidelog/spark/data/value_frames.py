@@ -15,6 +15,7 @@ from tidelog.spark.data.dictionary import VALUE_TYPE
 from tidelog.spark.data.fact_records import Facts, Found, column_of_structs
 from tidelog.spark.data.fact_sources import kind_of_spark_type
 from tidelog.spark.data.taking_in import FramePiece
+from tidelog.spark.data.wide_frames import keys
 
 
 def kinds_of_frame(frame: DataFrame, predicate: str) -> list[int]:
@@ -25,8 +26,10 @@ def kinds_of_frame(frame: DataFrame, predicate: str) -> list[int]:
 def frame_of_values(frame: DataFrame, predicate: str) -> DataFrame:
     """The rows of a frame as values; a null ends the job that meets it."""
     cells = []
-    for place, (name, kind) in enumerate(zip(frame.columns, kinds_of_frame(frame, predicate), strict=True)):
-        column = F.col(f"`{name}`")
+    named = list(zip(frame.columns, kinds_of_frame(frame, predicate), strict=True))
+    frame = frame.toDF(*keys(len(named)))  # Names may occur twice, or be the same to Spark.
+    for place, (name, kind) in enumerate(named):
+        column = F.col(f"c{place}")
         value = F.struct(*_fields(column, kind)).cast(VALUE_TYPE)
         if frame.schema[place].nullable:
             missing = f"`{predicate}`, column {name}: a missing value; facts have no nulls: leave these rows out"

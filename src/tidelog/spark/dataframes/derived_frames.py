@@ -11,7 +11,7 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -81,7 +81,8 @@ def derive(
         raise DataError(
             f"derive does not answer queries; write `{parsed.queries[0]}` as a rule, such as answer(X) :- …"
         )
-    return Derived(parsed, {**(facts or {}), **frames}, functions or {}, options or Options(), folder)
+    given = [*(facts or {}).items(), *frames.items()]
+    return Derived(parsed, given, functions or {}, options or Options(), folder)
 
 
 class Derived(Mapping[str, DataFrame]):
@@ -97,7 +98,12 @@ class Derived(Mapping[str, DataFrame]):
     """
 
     def __init__(
-        self, program: Program, given: Mapping[str, Any], functions: Functions, options: Options, folder: str | None
+        self,
+        program: Program,
+        given: Sequence[tuple[str, Any]],
+        functions: Functions,
+        options: Options,
+        folder: str | None,
     ) -> None:
         self._catalogue = Catalogue(dict(program.prefixes))
         rules = self._catalogue.check(program.rules, (), functions.keys(), program.predicates).added.values()
@@ -109,12 +115,14 @@ class Derived(Mapping[str, DataFrame]):
         self._graph = RuleGraph(rules)
         check_fit(self._graph)
         self._arities = check_arities((*program.predicates, *program.facts, *rules), {}, self._catalogue.prefixes)
-        self._spark = _session(given.values())
+        self._spark = _session(found for _, found in given)
         kinds = kinds_of_facts(program.facts)
         self._given: dict[str, DataFrame] = {}
         self._names = names_of_heads(rules, program.predicates)
-        for name, found in given.items():
+        for name, found in given:
             predicate = self._catalogue.resolve(name)
+            if predicate in self._given:
+                raise DataError(f"`{name}` is given twice; give the union of both")
             frame, frame_kinds = self._frame(name, found)
             self._check_arity(name, predicate, len(frame_kinds))
             self._given[predicate] = frame
@@ -283,6 +291,6 @@ class Derived(Mapping[str, DataFrame]):
 _ARE = ("is", "are")
 
 
-def _session(given: Any) -> SparkSession:
+def _session(given: Iterable[Any]) -> SparkSession:
     """The session of the frames, or that of this process."""
     return next((frame.sparkSession for frame in given if isinstance(frame, DataFrame)), None) or open_session()

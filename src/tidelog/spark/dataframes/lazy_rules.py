@@ -12,6 +12,7 @@ from functools import cached_property
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from tidelog.formats.batch import BOOL, FLOAT, INT, STR
 from tidelog.language.syntax import Atom, Constant
@@ -119,9 +120,8 @@ def typed(frame: DataFrame, names: Sequence[str], kinds: Sequence[Kinds]) -> Dat
 
 def nothing_typed(spark: SparkSession, names: Sequence[str], kinds: Iterable[Kinds]) -> DataFrame:
     """The same for a predicate without facts."""
-    fields = zip(names, kinds, strict=True)
-    schema = ", ".join(f"`{name}` {spark_type(found).simpleString()}" for name, found in fields)
-    return spark.createDataFrame([], schema or "holds boolean")
+    fields = [T.StructField(name, spark_type(found)) for name, found in zip(names, kinds, strict=True)]
+    return spark.createDataFrame([], T.StructType(fields or [T.StructField("holds", T.BooleanType())]))
 
 
 def _plain(name: str, kinds: Kinds) -> Column:

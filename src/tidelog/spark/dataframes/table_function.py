@@ -25,12 +25,14 @@ from tidelog.formats.columns.tables import columns_of
 from tidelog.formats.files.rendering import CONSTANT_RENDERERS, render
 from tidelog.language import display_predicate, parse_program
 from tidelog.language.checks import check_arities
+from tidelog.language.parameters import bind
+from tidelog.language.parse_messages import Source
 from tidelog.language.printer import plain_text
 from tidelog.language.syntax import Atom, Program, Query, Rule, body_atoms, variables
 from tidelog.language.written.expansion import with_plain_queries
 from tidelog.program.catalogue import Catalogue
 from tidelog.program.normal_form import normalise
-from tidelog.spark.data.fact_sources import kind_of_spark_type
+from tidelog.spark.data.fact_sources import kind_of_spark_type, quoted
 from tidelog.spark.dataframes.column_kinds import (
     NUMBERS,
     Kinds,
@@ -43,7 +45,7 @@ from tidelog.spark.dataframes.column_kinds import (
 )
 from tidelog.spark.materialise.embedded_tasks import solved
 from tidelog.spark.plan.key_columns import key_columns
-from tidelog.spark.plan.refusals import refuse_expiries, refuse_windows
+from tidelog.spark.plan.refusals import refuse_equality, refuse_expiries, refuse_windows
 
 # Tasks get the rows of as many shares of the key's values as this.
 SHARES = 64
@@ -90,8 +92,8 @@ class Datalog:
         if outline.key is None:
             found.withSinglePartition = True
         else:
-            name = facts.dataType.names[outline.key].replace("`", "``")
-            found.partitionBy = [PartitioningColumn(f"pmod(hash(`{name}`), {SHARES})")]
+            name = quoted(facts.dataType.names[outline.key])
+            found.partitionBy = [PartitioningColumn(f"pmod(hash({name}), {SHARES})")]
         return found
 
     def __init__(self, analysis: Analysis) -> None:
@@ -122,8 +124,9 @@ class Outline:
         """Raises if the program and the table do not fit together."""
         program = parse_program(text)
         refuse_expiries(program.expiries, "a table function")
-        rules, derives, names = _last(program)
+        rules, derives, names = _last(program, text)
         for rule in rules:
+            refuse_equality(rule, "a table function")
             refuse_windows(rule, "a table function")
         Catalogue(dict(program.prefixes)).check(rules, (), frozenset(), program.predicates)
         arities = check_arities((*program.predicates, *program.facts, *rules), {}, dict(program.prefixes))
@@ -176,16 +179,18 @@ class Outline:
         return dict.fromkeys(found) if NUMBERS in self.kinds else found
 
 
-def _last(program: Program) -> tuple[tuple[Rule, ...], str, list[str]]:
+def _last(program: Program, text: str) -> tuple[tuple[Rule, ...], str, list[str]]:
     """The rules, the predicate that is derived last, and the names of its columns; a query becomes a rule."""
     if program.queries:
+        bind(program.queries[-1], {}, Source(text, "<program>"))  # Nobody could give values for parameters.
         program = with_plain_queries(program)
         query = program.queries[-1]
         head = Atom(_new_name(program), tuple(_asked(query)))
         return (*program.rules, Rule(head, query.body)), head.predicate, column_names(head.arguments)
-    if not program.rules:
+    deriving = [rule for rule in program.rules if not rule.written.is_constraint]
+    if not deriving:
         raise DataError("the program of datalog has no rules, so that there is nothing to derive")
-    derives = program.rules[-1].head.predicate
+    derives = deriving[-1].head.predicate
     return program.rules, derives, names_of_heads(program.rules, program.predicates)[derives]
 
 
@@ -228,9 +233,8 @@ def _cast(table: T.StructType) -> list[SelectedColumn]:
     """The columns of a table with the types of constants: dates are strings, say."""
     found = []
     for each in table.fields:
-        name = each.name.replace("`", "``")
         type_ = _PLAIN_TYPES[kind_of_spark_type(each.dataType, f"column {each.name}")]
-        found.append(SelectedColumn(f"CAST(`{name}` AS {type_})", alias=each.name))
+        found.append(SelectedColumn(f"CAST({quoted(each.name)} AS {type_})", alias=each.name))
     return found
 
 

@@ -23,14 +23,19 @@ def check_fit(graph: RuleGraph) -> None:
         if rule.written.is_constraint:
             what = f"the Spark engine does not have constraints, such as `{render(rule)}`"
             raise mistake(StratificationError, rule.place, what, render(rule), HINT)
-        if rule.written.is_equality:
-            what = f"the Spark engine does not have an equality, such as `{render(rule)}`"
-            hint = f"{HINT}; or write its rules: symmetric, transitive, and replacement in each place"
-            raise mistake(StratificationError, rule.place, what, render(rule), hint)
+        refuse_equality(rule, "the Spark engine")
         refuse_windows(rule, "the Spark engine")
         for term in rule.head.arguments:
             if isinstance(term, Aggregate):
                 _check_aggregate(graph, rule, term)
+
+
+def refuse_equality(rule: Rule, who: str) -> None:
+    """Refuse a rule that makes a predicate an equality; `who` does not have that."""
+    if rule.written.is_equality:
+        what = f"{who} does not have an equality, such as `{render(rule)}`"
+        hint = f"{HINT}; or write its rules: symmetric, transitive, and replacement in each place"
+        raise mistake(StratificationError, rule.place, what, render(rule), hint)
 
 
 def refuse_windows(rule: Rule, who: str) -> None:

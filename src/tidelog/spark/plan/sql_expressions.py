@@ -24,7 +24,7 @@ from tidelog.language.functions import BUILT_IN, CallFailed
 from tidelog.language.functions.aggregates import folded, is_folded
 from tidelog.language.functions.moments import OPERATIONS
 from tidelog.spark.data.dictionary import VALUE_TYPE, Fields, fields_of, value_of
-from tidelog.values import INTEGER_MAX, INTEGER_MIN, IRI, Literal
+from tidelog.values import INTEGER_MAX, INTEGER_MIN, checked_value
 
 Functions = Mapping[str, Callable[..., Any]]
 INFINITY = "double('Infinity')"
@@ -288,16 +288,9 @@ def _row_function(function: Callable[..., Any]) -> Callable[..., Fields | None]:
         if any(argument is None for argument in arguments):
             return None
         try:
-            result = function(*(value_of(tuple(argument)) for argument in arguments))
+            return fields_of(checked_value(function(*(value_of(tuple(argument)) for argument in arguments))))
         except Exception:  # A registered function may raise anything; the rule instance fails, and is counted.
             return None
-        if hasattr(result, "item") and not isinstance(result, str):
-            result = result.item()
-        if not isinstance(result, str | int | float | bool | IRI | Literal):
-            return None
-        if isinstance(result, int) and not INTEGER_MIN <= result <= INTEGER_MAX:
-            return None
-        return fields_of(result)
 
     return call
 
