@@ -31,7 +31,9 @@ def test_notebooks_are_stored_without_outputs(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", notebooks)
-def test_notebooks_run(path: Path, tmp_path: Path) -> None:
+def test_notebooks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if path.stem == "spark":
+        monkeypatch.setenv("JDK_JAVA_OPTIONS", pytest.importorskip("class_archive").java_options())
     nbformat = pytest.importorskip("nbformat")
     client = pytest.importorskip("nbclient").NotebookClient
     book = nbformat.read(path, as_version=4)

@@ -8,16 +8,18 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from tidelog.errors import DataError, StorageError
 from tidelog.formats import read_file, values_of
+from tidelog.formats.columns.tables import CONSTANT_KIND, KIND_KEY, NULLARY_KIND
 from tidelog.spark import Pipeline, Versions
 from tidelog.spark.data.fact_records import Rejected
 from tidelog.spark.data.fact_sources import Source
 from tidelog.spark.pipeline.pipeline import QUARANTINE, REPORT, configured_pipeline
 from tidelog.spark.pipeline.pipeline_config import read_config
-from tidelog.values import IRI
+from tidelog.values import IRI, Record
 
 PROGRAM = """
 @prefix ex: <http://example.org/> .
@@ -101,6 +103,28 @@ def test_rows_that_do_not_fit_are_in_quarantine(spark: SparkSession, published: 
     assert [stage["name"] for stage in report["stages"]] == ["read", "materialise", "write"]
     # However many sources and predicates there are, one job reads, and so few facts are merged and decoded without any.
     assert [report["stages"][number]["spark"]["jobs"] for number in (0, 2)] == [1, 0]
+
+
+def test_what_was_published_is_a_source(spark: SparkSession, tmp_path: Path) -> None:
+    """Constants as text are constants again, whether tasks read the files or Spark does, and so is a lone fact."""
+    first = Pipeline(spark, 'p(<http://e.org/a>, 1). p(b, [c, 2.5]). p("<x>", true). on().', str(tmp_path / "first"))
+    first.run()
+    folder = Versions(str(tmp_path / "first"))
+    facts = {(IRI("http://e.org/a"), 1), ("b", Record("c", 2.5)), ("<x>", True)}
+    second = Pipeline(spark, "q(X, Y) :- p(X, Y), on(). r(X, Y) :- f(X, Y), g().", str(tmp_path / "second"))
+    for name in ("p", "on"):
+        second.add(folder.path(name), predicate=name, format="parquet")
+    second.add(_marked_by_spark(first.read("p"), CONSTANT_KIND), "f")
+    second.add(_marked_by_spark(first.read("on"), NULLARY_KIND), "g")
+    second.run()
+    for name in ("q", "r"):
+        assert rows(Path(Versions(str(tmp_path / "second")).path(name))) == facts
+
+
+def _marked_by_spark(frame: DataFrame, mark: bytes) -> DataFrame:
+    """A frame as `Materialisation.facts` gives it: Spark forgets the marks of files that it has not written."""
+    metadata = {KIND_KEY.decode(): mark.decode()}
+    return frame.select(*(F.col(name).alias(name, metadata=metadata) for name in frame.columns))
 
 
 def test_later_runs_leave_the_versions_before(spark: SparkSession, published: Path) -> None:

@@ -38,7 +38,7 @@ def read_parquet(path: Path, predicate: str, on_bytes: OnBytes = ignore_bytes) -
             # Repeated in each row, a few long strings could fill the memory: they stay in dictionaries.
             kept = [name for name, size in longest.items() if size > _LONG_TEXT]
             with pq.ParquetFile(path, read_dictionary=kept) as file:
-                rows, row, schema = file.metadata.num_rows, 1, _with_spark_kinds(file.schema_arrow)
+                rows, row, schema = file.metadata.num_rows, 1, with_spark_kinds(file.schema_arrow)
                 spelt = (size for name, size in longest.items() if name not in kept)
                 for batch in file.iter_batches(_rows_at_once(file.metadata, spelt)):
                     source = f"{path} from row {row}"
@@ -75,7 +75,7 @@ def _rows_at_once(metadata: pq.FileMetaData, longest: Iterable[int]) -> int:
     return max(1, min(BATCH_ROWS, _BATCH_BYTES // max([1, *sizes, *longest])))
 
 
-def _with_spark_kinds(schema: pa.Schema) -> pa.Schema:
+def with_spark_kinds(schema: pa.Schema) -> pa.Schema:
     """A schema with the kinds of its columns, for files by Spark: it keeps the metadata of fields elsewhere."""
     try:
         written = json.loads((schema.metadata or {}).get(_SPARK_SCHEMA, b"{}"))

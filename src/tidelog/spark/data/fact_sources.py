@@ -11,7 +11,7 @@ from __future__ import annotations
 import glob
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -30,8 +30,11 @@ from pyspark.sql import types as T
 from tidelog.arrow_checks import check_sound
 from tidelog.errors import DataError
 from tidelog.formats.batch import BOOL, FLOAT, INT, IRI_KIND, STR, FactBatch, column_of_kinds
+from tidelog.formats.columns.cells import CellError, parse_constants
 from tidelog.formats.columns.column_types import KIND_OF_TYPE, PATTERN_OF_TYPE, checked_types
+from tidelog.formats.columns.tables import CONSTANT_KIND, KIND_KEY, NULLARY_KIND
 from tidelog.formats.files.folder import warn_of_header
+from tidelog.formats.files.parquet import with_spark_kinds
 from tidelog.spark.data.fact_records import Facts, Found, Rejected
 from tidelog.spark.data.taking_in import FramePiece, Piece
 from tidelog.spark.data.text_sources import SEPARATOR_OF, TEXT_FORMATS, TextSource, read_contents, read_text
@@ -120,23 +123,29 @@ class Source(TextSource):
 
     def _pieces_of_parquet(self, spark: SparkSession, paths: Sequence[str]) -> list[Piece | FramePiece]:
         found: list[Piece | FramePiece] = []
-        converted: list[str] = []
+        converted: dict[frozenset[str], list[str]] = {}
         for path in paths:
             try:
-                metadata = pq.read_metadata(path)
+                with pq.ParquetFile(path) as file:
+                    metadata, schema = file.metadata, with_spark_kinds(file.schema_arrow)
             except (OSError, pa.ArrowException) as error:
                 reason = f"{path}: not a readable Parquet file ({error}); write it again"
                 found.append(Piece(partial(_rejected, path, reason), 0))
                 continue
-            names = self._chosen(metadata.schema.to_arrow_schema().names)
-            if self._is_plain(metadata.schema.to_arrow_schema(), names):
-                found += self._row_groups(path, metadata, names)
+            marks = {field.name: (field.metadata or {}).get(KIND_KEY) for field in schema}
+            if list(marks.values()) == [NULLARY_KIND]:
+                found.append(Piece(partial(_read_unit, path, metadata.num_rows, self._named), 0))
+                continue
+            marked = frozenset(name for name, mark in marks.items() if mark == CONSTANT_KIND)
+            names = self._chosen(schema.names)
+            if self._is_plain(schema, names):
+                found += self._row_groups(path, metadata, names, marked)
             else:
-                converted.append(path)
-        if converted:
+                converted.setdefault(marked, []).append(path)
+        for marked, alike in converted.items():
             row = (F.col("_metadata.row_index") + 1).cast("bigint")
             place = F.col("_metadata.file_path").alias("source"), row.alias("row")
-            found.append(self._piece_of_frame(spark.read.parquet(*converted), place))
+            found.append(self._piece_of_frame(spark.read.parquet(*alike), place, marked))
         return found
 
     def _is_plain(self, schema: pa.Schema, names: Sequence[str]) -> bool:
@@ -148,21 +157,38 @@ class Source(TextSource):
             for kind, type_ in zip(kinds, types, strict=True)
         )
 
-    def _row_groups(self, path: str, metadata: pq.FileMetaData, names: Sequence[str]) -> Iterator[Piece]:
+    def _row_groups(
+        self, path: str, metadata: pq.FileMetaData, names: Sequence[str], marked: frozenset[str]
+    ) -> Iterator[Piece]:
+        kinds = [CONSTANTS if self._holds_constants(name, marked) else STR for name in names]
         first = 1
         for group in range(metadata.num_row_groups):
             rows = metadata.row_group(group)
-            yield Piece(partial(_read_group, path, group, first, names, self._named), rows.total_byte_size)
+            yield Piece(partial(_read_group, path, group, first, names, kinds, self._named), rows.total_byte_size)
             first += rows.num_rows
 
-    def _piece_of_frame(self, frame: DataFrame, place: Sequence[Column] = ()) -> FramePiece:
+    def _holds_constants(self, name: str, marked: Collection[str]) -> bool:
+        """Whether a column is marked as one of constants as text, and nobody asks for another type."""
+        return name in marked and self.types is None
+
+    def _piece_of_frame(
+        self, frame: DataFrame, place: Sequence[Column] = (), marked: frozenset[str] = frozenset()
+    ) -> FramePiece:
         """The cells that fit as columns of plain types; the `source` and the `row` if they differ from row to row.
 
         If types are asked for, there is the reason for each row in which a cell does not fit. All that a row has
         besides its cells would take longer to bring to a task than they do."""
         names = self._chosen(frame.columns)
+        marks = {field.name: field.metadata.get(KIND_KEY.decode()) for field in frame.schema.fields}
+        if list(marks.values()) == [NULLARY_KIND.decode()]:
+            return FramePiece(frame.select(F.lit(0).alias("unit")), _FrameReader(self._named, self.name, [], []).read)
+        marked |= {name for name, mark in marks.items() if mark == CONSTANT_KIND.decode()}
         typed = list(zip(names, self._types(names), strict=True))
         cells = [self._cell(name, frame.schema[name].dataType, type_) for name, type_ in typed]
+        cells = [
+            (CONSTANTS if self._holds_constants(name, marked) else kind, cell)
+            for name, (kind, cell) in zip(names, cells, strict=True)
+        ]
         reasons = [_reason(name, cell, type_) for (name, type_), (_, cell) in zip(typed, cells, strict=True)]
         asked = any(type_ != "auto" for _, type_ in typed)
         laid_out = frame.select(
@@ -204,6 +230,9 @@ class Source(TextSource):
             return kind, F.when(whole == column, whole)
         return kind, column.try_cast(_SPARK_TYPES[kind])
 
+
+CONSTANTS = -1
+"""Stands for the kind of a column that holds constants as text."""
 
 _SPARK_TYPES = {STR: "string", INT: "bigint", FLOAT: "double", BOOL: "boolean", IRI_KIND: "string"}
 _KIND_OF_ARROW = {
@@ -274,7 +303,15 @@ def _rejected(path: str, reason: str) -> Iterator[Found]:
     yield Rejected(path, [None], [reason])
 
 
-def _read_group(path: str, group: int, first: int, names: Sequence[str], predicate: str) -> Iterator[Found]:
+def _read_unit(path: str, rows: int, predicate: str) -> Iterator[Found]:
+    """The fact of a predicate without arguments, if there is one."""
+    if rows:
+        yield Facts(FactBatch(predicate, [], path, 1), [1])
+
+
+def _read_group(
+    path: str, group: int, first: int, names: Sequence[str], kinds: Sequence[int], predicate: str
+) -> Iterator[Found]:
     """The facts of a row group of a Parquet file, whose first row has this number."""
     try:
         with pq.ParquetFile(path, read_dictionary=list(names)) as file:
@@ -287,7 +324,7 @@ def _read_group(path: str, group: int, first: int, names: Sequence[str], predica
         return
     reasons = _null_reasons(names, columns, table.num_rows)
     rows = np.arange(first, first + table.num_rows)
-    yield from _sifted(predicate, path, rows, columns, reasons)
+    yield from _sifted(predicate, path, rows, columns, reasons, kinds)
 
 
 def _null_reasons(names: Sequence[str], columns: Sequence[pa.Array], rows: int) -> pa.Array:
@@ -324,27 +361,37 @@ class _FrameReader:
             reasons = batch.column("reason")
         else:
             reasons = _null_reasons(self.names, cells, batch.num_rows)
-        columns = [_of_kind(column, kind) for column, kind in zip(cells, self.kinds, strict=True)]
-        yield from _sifted(self.predicate, source, rows, columns, reasons)
+        yield from _sifted(self.predicate, source, rows, cells, reasons, self.kinds)
 
 
 def _of_kind(column: pa.Array, kind: int) -> pa.Array:
     """A column of plain values as constants of a kind."""
+    if kind == CONSTANTS:
+        if not pa.types.is_dictionary(column.type):
+            return parse_constants(column.cast(pa.string()))
+        return parse_constants(column.dictionary.cast(pa.string())).take(column.indices)
     if kind != IRI_KIND:
         return column
     return column_of_kinds(np.full(len(column), kind, np.int8), lambda _, __: column)
 
 
-def _sifted(predicate: str, source: str, rows: Any, columns: Sequence[pa.Array], reasons: pa.Array) -> Iterator[Found]:
-    """Facts, apart from the rows that have a reason not to be."""
+def _sifted(
+    predicate: str, source: str, rows: Any, columns: Sequence[pa.Array], reasons: pa.Array, kinds: Sequence[int]
+) -> Iterator[Found]:
+    """Facts of columns of these kinds, apart from the rows that have a reason not to be."""
     bad = np.flatnonzero(reasons.is_valid().to_numpy(zero_copy_only=False))
     if bad.size:
         fine = pa.array(np.delete(np.arange(len(reasons)), bad))
         yield Rejected(source, [_number(rows[row]) for row in bad], reasons.take(pa.array(bad)).to_pylist())
         rows = [rows[row] for row in fine.to_pylist()]
         columns = [column.take(fine) for column in columns]
+    try:
+        columns = [_of_kind(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+    except CellError as error:
+        yield Rejected(source, [None], [f"{source}: not a file of constants ({error}); write it again"])
+        return
     if len(rows):
-        yield Facts(FactBatch(predicate, list(columns), source, 1), rows)
+        yield Facts(FactBatch(predicate, columns, source, 1), rows)
 
 
 def _number(row: Any) -> int | None:
