@@ -50,9 +50,11 @@ def test_examples_by_rounds(spark: SparkSession, tmp_path: Path) -> None:
     check(spark, tmp_path, chosen, BY_ROUNDS)
 
 
-@pytest.mark.parametrize("name", ["aggregates", "numbers"])
-def test_values_by_rounds(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    check(spark, tmp_path, [part_of(example) for example in examples() if example.name == name], BY_ROUNDS)
+def test_values_by_rounds(spark: SparkSession, tmp_path: Path) -> None:
+    """Apart from the others: where there are floats, rules that compare constants need their values."""
+    chosen = [part_of(example) for example in examples() if example.name in ("aggregates", "numbers")]
+    assert len(chosen) == 2
+    check(spark, tmp_path, chosen, BY_ROUNDS)
 
 
 KEYED = """

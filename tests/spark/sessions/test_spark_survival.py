@@ -21,7 +21,7 @@ def pairs(length: int) -> dict[str, int]:
 @pytest.mark.slow
 def test_a_worker_and_executors_are_lost(tmp_path: Path) -> None:
     command = [sys.executable, worker("survivor.py"), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
     assert (found["executors"], found["new"]) == ([2, 1], True)

