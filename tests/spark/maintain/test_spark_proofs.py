@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tidelog.errors import LimitError
 from tidelog.language import parse_program
 from tidelog.language.syntax import Program
 from tidelog.spark import Materialisation
+from tidelog.spark.data.dictionary import TermIds
 from tidelog.spark.maintain import materialisation
 from tidelog.spark.proofs import explaining
 
@@ -121,6 +123,25 @@ def test_too_many_facts_are_said_to_be_too_many(farm: Farm, monkeypatch: pytest.
     monkeypatch.setattr(materialisation, "_LOOKED_UP", 30)
     with pytest.raises(LimitError, match="too many facts lie behind `reach"):
         made.explain("reach(n0, n40)")
+
+
+def test_histories_of_constants_that_share_hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What tells constants apart then is kept with the versions. No job is needed, and so no session."""
+    monkeypatch.setattr(TermIds.__init__, "__defaults__", ((), 1))
+    folder = str(tmp_path / "made")
+    kb, made = KnowledgeBase(), Materialisation.create(NO_SESSION, folder)
+    facts = {"temp": [("oven", 90), ("hall", 20), ("tank", 45.5)], "group": [("house", "oven"), ("house", "hall")]}
+    rules = "total(G, sum(T)) :- group(G, X), temp(X, T). late(G, T + 1) :- total(G, T), not off(G)."
+    updates = ({"add": facts}, {"add_rules": rules}, {"delete": {"temp": [("hall", 20)]}, "add": {"off": [("yard",)]}})
+    for update in updates:
+        kb.update(**update)
+        made = Materialisation.open(NO_SESSION, folder)
+        made.update(**update)
+        assert made._version.exceptions
+        held = {(name, *row) for name in kb.predicates for row in kb.facts(name)}
+        assert sum(map(made.count, kb.predicates)) == len(held)
+        assert all(made.explain(fact) for fact in held)
+    assert ("late", "house", 91) in held
 
 
 def test_random_programs(farm: Farm) -> None:
