@@ -27,6 +27,11 @@ def local_path(place: str) -> str:
     return unquote(urlsplit(place).path) if place.startswith("file:") else place
 
 
+def absolute_path(place: str) -> str:
+    """The same for driver and tasks, which may work in other folders."""
+    return str(Path(local_path(place)).absolute())
+
+
 def resolved(folder: Path, place: str) -> str:
     """A place in a configuration: a path is relative to the folder of that file."""
     return place if is_address(place) else str(folder / local_path(place))

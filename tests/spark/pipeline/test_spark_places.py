@@ -35,6 +35,19 @@ def test_places_in_a_configuration(place: str, expected: str) -> None:
     assert is_address(place) == (expected == place)
 
 
+def test_tasks_need_not_work_in_the_folder_of_the_driver(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Theirs is that in which Java was started, or one of a cluster."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tidelog.spark.data.taking_in.DRIVER_BYTES", 0)
+    (tmp_path / "edge.csv").write_text("a,b\nb,c\n")
+    run = Pipeline(spark, RULES, "published", max_bad_rows=0)
+    run.add("*.csv", header=False)
+    run.run()
+    assert {tuple(row) for row in run.read("path").collect()} == PATHS
+
+
 def test_what_needs_a_folder_says_so(spark: SparkSession) -> None:
     with pytest.raises(DataError, match="s3a://bucket/graph: this has to be a folder"):
         Materialisation.create(spark, "s3a://bucket/graph", RULES)

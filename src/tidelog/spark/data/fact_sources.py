@@ -38,7 +38,7 @@ from tidelog.formats.files.parquet import with_spark_kinds
 from tidelog.spark.data.fact_records import Facts, Found, Rejected
 from tidelog.spark.data.taking_in import FramePiece, Piece
 from tidelog.spark.data.text_sources import SEPARATOR_OF, TEXT_FORMATS, TextSource, read_contents, read_text
-from tidelog.spark.places import is_address, local_path
+from tidelog.spark.places import absolute_path, is_address
 
 _NULL = "column {}: a missing value; facts have no nulls"
 
@@ -110,7 +110,7 @@ class Source(TextSource):
         return FramePiece(files, partial(read_contents, source=self))
 
     def _paths(self) -> list[str]:
-        found = sorted(glob.glob(local_path(self.path), recursive=True))
+        found = sorted(glob.glob(absolute_path(self.path), recursive=True))
         files = [
             str(part)
             for path in map(Path, found)

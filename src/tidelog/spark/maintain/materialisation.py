@@ -35,7 +35,7 @@ from tidelog.spark.maintain.given_facts import Given, Records
 from tidelog.spark.maintain.maintenance_run import Maintenance
 from tidelog.spark.maintain.update_work import Staging, Transition, Work
 from tidelog.spark.options import OnProgress, Options
-from tidelog.spark.places import local_path
+from tidelog.spark.places import absolute_path
 from tidelog.spark.plan.refusals import refuse_expiries, refuse_lattices
 from tidelog.spark.plan.rule_changes import RuleChanges, changed_rules
 from tidelog.spark.plan.schedule import constants_of
@@ -106,7 +106,7 @@ class Materialisation:
         on_progress: OnProgress = lambda _: None,
     ) -> Materialisation:
         """Materialise the facts and rules of a text, and more facts, into a folder, as version 1."""
-        folder = Path(local_path(path)).absolute()
+        folder = Path(absolute_path(path))
         history = History(folder)
         if history.current() is not None:
             raise StorageError(f"{folder} holds a materialisation already; open it, or choose another folder")
@@ -127,7 +127,7 @@ class Materialisation:
         on_progress: OnProgress = lambda _: None,
     ) -> Materialisation:
         """The current version of the materialisation in a folder."""
-        history = History(Path(local_path(path)).absolute())
+        history = History(Path(absolute_path(path)))
         current = history.current()
         if current is None:
             raise StorageError(f"{path}: there is no materialisation; make one with Materialisation.create")

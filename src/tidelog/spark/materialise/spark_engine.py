@@ -43,7 +43,7 @@ from tidelog.spark.materialise.driver_values import add_from_values
 from tidelog.spark.materialise.embedded_tasks import TaskProgram, solve_by_values
 from tidelog.spark.materialise.keyed_tasks import BEYOND, DRIVER_FACTS, BlockProgram, files_of, number_of_tasks
 from tidelog.spark.options import OnProgress, Options, Round, Statistics
-from tidelog.spark.places import local_path
+from tidelog.spark.places import absolute_path
 from tidelog.spark.plan.key_blocks import Candidate, KeyBlock, key_block, whole_block
 from tidelog.spark.plan.refusals import check_fit, refuse_expiries, refuse_lattices
 from tidelog.spark.plan.rule_frames import Context, encoded, evaluate, needs_values
@@ -76,7 +76,7 @@ class SparkEngine:
     ) -> None:
         refuse_expiries(program.expiries)
         refuse_lattices(functions or {})
-        folder = local_path(folder)  # Driver and tasks read and write files there by themselves.
+        folder = absolute_path(folder)  # Driver and tasks read and write files there by themselves.
         plain = with_plain_queries(program)
         self.program = program = replace(plain, queries=program.queries)
         self._questions = dict(zip(program.queries, plain.queries, strict=True))

@@ -38,7 +38,7 @@ from tidelog.spark.pipeline.pipeline_config import PipelineConfig, read_config
 from tidelog.spark.pipeline.publishing import Versions
 from tidelog.spark.pipeline.remote_versions import RemoteVersions
 from tidelog.spark.pipeline.table_sinks import TableSink
-from tidelog.spark.places import is_address, local_path
+from tidelog.spark.places import absolute_path, is_address
 from tidelog.spark.plan.refusals import refuse_lattices
 from tidelog.spark.session import open_session
 
@@ -166,7 +166,7 @@ class Pipeline:
 
     @property
     def _local(self) -> Versions:
-        return Versions(local_path(self._output))
+        return Versions(absolute_path(self._output))
 
     def _display(self, predicate: str) -> str:
         prefixes = dict(self._program.prefixes)
@@ -194,7 +194,7 @@ class Pipeline:
                 f"{self._output}: give `work` as well, a folder that the driver and all executors reach; a version is "
                 "made there before it is copied"
             )
-        parent = None if self._work is None else local_path(self._work)
+        parent = None if self._work is None else absolute_path(self._work)
         with tempfile.TemporaryDirectory(prefix="tidelog-", dir=parent) as folder:
             yield folder
 
