@@ -43,6 +43,13 @@ far(Y, X) :- near(X, Y), ok(X).
 starts(talk, "2024-02-29T12:00:00Z"^^xsd:dateTime). starts(tea, "2024-02-29T12:00:00Z"^^xsd:dateTime).
 price(tea, "1.10"^^xsd:precisionDecimal).
 together(X, Y) :- starts(X, T), starts(Y, T), X != Y.
+
+pair(a, [1, 2]). pair(b, [7, [7]]). pair(c, [8, 8]). pair(d, [9, 9.0]). single([7]).
+twice(X, A) :- pair(X, [A, A]).
+inside(X) :- pair(X, [A, B]), B = [A].
+free(X, Z) :- link(Y, _), X = Y + 100, Z = Y + 200, not ok(X), not link(X, Z), not word(Z).
+frees(count(X)) :- link(Y, _), X = Y + 300, not ok(X).
+alone(X) :- single(B), pair(X, [A, B]), [A] = B.
 cost(X, P) :- price(X, P), starts(X, _).
 """
 MORE_FORMS = """

@@ -169,6 +169,7 @@ class _Evaluation:
     def _reject(self, atom: Atom, facts: DataFrame) -> None:
         """Keep the matches for which no fact fits the atom; a variable that occurs only here may be anything."""
         shared = [variable for variable in dict.fromkeys(variables(atom)) if variable in self._bound]
+        computed = [variable for variable in shared if variable not in self._with_id]
         self._need_ids(shared)
         rows = self._selected(atom, facts, shared).withColumn("unit", F.lit(0)).distinct()
         matches = self._matches
@@ -177,7 +178,9 @@ class _Evaluation:
         columns = [*(self._id(variable) for variable in shared), "unit"]
         if self._small:
             rows = rows.join(self._sent(matches.select(*columns)), columns, "left_semi")
-        self._frame = matches.join(rows, columns, "left_anti").drop("unit")
+        # What is in no fact may have no id yet: unlike that of an atom's variable, it is good for nothing else.
+        self._frame = matches.join(rows, columns, "left_anti").drop("unit", *map(self._id, computed))
+        self._with_id.difference_update(computed)
 
     def _sent(self, frame: DataFrame) -> DataFrame:
         return F.broadcast(frame) if self._small else frame
@@ -222,11 +225,14 @@ class _Evaluation:
 
     def _check(self, variable: Variable, expression: Expression) -> None:
         """Keep the matches in which a variable that is already bound is this very constant."""
-        if isinstance(expression, Variable) and expression in self._with_id:
+        if isinstance(expression, Variable) and self._with_id.issuperset((variable, expression)):
             self._frame = self._matches.where(F.col(self._id(variable)) == F.col(self._id(expression)))
             return
         self._need_values(variables(expression))
         computed = self._computed(expression)
+        if variable in self._with_value:  # It may have no id: nothing says that it is in any fact.
+            self._frame = self._matches.where(F.col(self._value(variable)) == F.col(computed))
+            return
         found = self._context.dictionary.with_known_ids(self._matches, {computed: "found"})
         self._frame = found.where(F.col("found") == F.col(self._id(variable))).drop("found")
 
