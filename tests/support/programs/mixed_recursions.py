@@ -61,9 +61,10 @@ def recursions(seed: int, length: int = 5, rules_from: Sequence[Rule] = RULES) -
     rules = list(dict.fromkeys((*around, *dice.sample(rules_from, dice.randint(3, 14)))))
     state, stream = State(tuple(rules), facts(0.6)), []
     for _ in range(length):
-        gone = dice.sample(rules, dice.choice((0, 0, 1)))
-        others = [rule for rule in rules_from if rule not in rules]
-        come = dice.sample(others, min(dice.choice((0, 0, 1)), len(others)))
+        gone, come = (
+            dice.sample(choices, min(dice.choice((0, 0, 1)), len(choices)))
+            for choices in (rules, [rule for rule in rules_from if rule not in rules])
+        )
         rules = [rule for rule in rules if rule not in gone] + come
         stream.append(Update(facts(0.4), facts(0.4), tuple(come), tuple(gone)))
     return state, stream
