@@ -253,3 +253,27 @@ def test_calls_that_a_deletion_asked_for_do_not_outlive_it(monkeypatch: pytest.M
         kb.update(delete={"s": [(1,)]})
         assert kb._engine.store.machine[M.REQUEST_COUNT] == 0
         assert set(kb.facts("p")) == {(1,), (3,)}
+
+
+def test_a_deletion_that_is_given_up_leaves_nothing_in_what_it_read() -> None:
+    """The new facts of a negated atom that have been looked at are noted until all have been. Here patience ends before
+    that; the predicate is a closure no longer, since it meets equal numbers of different types.
+    """
+    kb = KnowledgeBase(
+        """
+        p(Z, Y) :- p(Z, X), p(X, Y), Z != Y.
+        p(V, X) :- d(Z, Y), f(Y, X, W), V = W * 2, not e(Z, W).
+        last(Y, Y) :- f(Z, Y, Y), p(Y, Z).
+        last(3, true) :- not e(N, _).
+        """
+    )
+    kb.update(
+        add={
+            "d": [(1.0, 0), (True, 0)],
+            "e": [(True, 1.0), (True, 0), (True, True), (1, 0)],
+            "f": [(0, 3, 1.0), (0, 3, 1)],
+        }
+    )
+    assert set(kb.facts("p")) == {(2, 3), (2.0, 3)}
+    assert not kb.facts("last")
+    audit(kb)

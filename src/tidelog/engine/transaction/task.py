@@ -159,7 +159,14 @@ class Task:
     def run_jobs(self, kernel: Callable[..., int], action: int, jobs: list[Job]) -> None:
         """Run a kernel that takes jobs, and what to do with what they find."""
         table = np.array([job.words() for job in jobs], np.int64).reshape(len(jobs), JOB_FIELDS)
-        self.runner.run(kernel, action, address(table), len(jobs))
+        try:
+            self.runner.run(kernel, action, address(table), len(jobs))
+        except BaseException:
+            # What is given up here may be done in another way, by plans that look at the same facts.
+            for job in jobs:
+                if job.negative and job.facts is not None:
+                    self.store.relations[job.relation].flags[job.facts] &= ~F.SEEN
+            raise
 
     def rounds(self, action: int, sets: Sets) -> None:
         """Let what waits in the component spread to its end."""
