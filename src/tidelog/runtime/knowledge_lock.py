@@ -241,9 +241,8 @@ class KnowledgeLock:
     def end(self) -> None:
         """The update is whole."""
         self._work.pop()
-        for condition in (self.condition, self._left):
-            if condition._waiters:  # type: ignore[attr-defined]  # mostly there are none
-                condition.notify_all()
+        self.condition.notify_all()
+        self._left.notify_all()
 
     # --- pauses of an update ------------------------------------------------------------------------------------------
 
