@@ -16,9 +16,9 @@ from typing import Any
 from pyspark.sql import types as T
 
 from tidelog.formats.batch import BOOL, FLOAT, INT, KIND_OF_TYPE, KINDS, LITERAL, STR
+from tidelog.language.functions.moments import OPERATIONS
 from tidelog.language.names import CONDITIONS
 from tidelog.language.syntax import Aggregate, Atom, Call, Constant, Rule, Signature, Term, Variable
-from tidelog.program.functions.moments import OPERATIONS
 from tidelog.program.normal_form import NormalRule
 from tidelog.spark.plan.sql_expressions import Functions
 
