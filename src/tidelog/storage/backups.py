@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from tidelog.errors import StorageError
-from tidelog.storage.durable_files import create_file, force, force_folder, read_file, storage_errors
+from tidelog.storage.durable_files import create_file, force, force_folder, made_folder, read_file, storage_errors
 from tidelog.storage.home import CURRENT, Generation, is_home, read_current, require_folder
 from tidelog.storage.journal import read_journal
 from tidelog.storage.snapshot_files import is_snapshot_file
@@ -92,26 +92,31 @@ def restore(file: Path, folder: Path) -> None:
     """Make a store of a backup, in a folder that holds none. Where that fails, everything created for it is removed."""
     if is_home(folder) or (folder.is_dir() and any(folder.iterdir())):
         raise StorageError(f"{folder} is not empty; restore into a new folder")
-    created: list[Path] = []
+    with made_folder(folder):
+        created: list[Path] = []
+        try:
+            _unpack(file, folder, created)
+            force_folder(folder)
+            read_current(folder)
+        except BaseException:
+            _remove(created)
+            raise
+
+
+def _unpack(file: Path, folder: Path, created: list[Path]) -> None:
+    """Write what a backup holds, and note what has been created so far."""
     try:
         with storage_errors("read", file), tarfile.open(file) as archive:
             members = {member.name: member for member in archive.getmembers()}
             if CURRENT not in members:
                 raise StorageError(f"{file} is no backup of a knowledge base")
-            folder.mkdir(parents=True, exist_ok=True)
             created.append(folder / RESTORED)
             create_file(folder / RESTORED, b"")
             # `CURRENT` comes last: before it is there, the folder holds nothing.
             for name in sorted(members, key=lambda name: name == CURRENT):
                 _extract(archive, members[name], folder, created, file)
-        force_folder(folder)
-        read_current(folder)
     except tarfile.TarError as problem:
-        _remove(created)
         raise StorageError(f"{file} is no backup of a knowledge base, or is damaged: {problem}") from None
-    except BaseException:
-        _remove(created)
-        raise
 
 
 def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path, created: list[Path], file: Path) -> None:

@@ -11,7 +11,7 @@ import os
 import stat
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,26 @@ def force_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def made_folder(folder: Path) -> Iterator[None]:
+    """Make a folder where there is none, and those that it lies in, with their names on disk, to write to it within.
+    Where that fails, those that are new are removed again, as far as they are empty.
+    """
+    with storage_errors("write", folder):
+        fresh = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        with storage_errors("write", folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            for path in fresh or [folder]:
+                force_folder(path.parent)
+        yield
+    except BaseException:
+        for path in fresh:
+            with suppress(OSError):
+                path.rmdir()
+        raise
 
 
 def replace_file(path: Path, content: bytes) -> None:

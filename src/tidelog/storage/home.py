@@ -24,7 +24,7 @@ from tidelog.errors import StorageError, StorageWarning, warn
 from tidelog.runtime.signals import interruptible
 from tidelog.storage import folder_lock as locks
 from tidelog.storage.checked_json import Item, to_text
-from tidelog.storage.durable_files import create_file, force_folder, is_own, read_file, storage_errors
+from tidelog.storage.durable_files import create_file, force_folder, is_own, made_folder, read_file, storage_errors
 from tidelog.storage.folder_lock import FolderLock
 from tidelog.storage.journal import Contents, Decode, Journal, Record, create_journal, is_journal, read_journal, to_json
 from tidelog.storage.snapshot_files import is_snapshot_file, read_snapshot, write_snapshot
@@ -145,12 +145,8 @@ def write_generation(folder: Path, image: Image, lock: FolderLock) -> Generation
 
 def save_image(folder: Path, image: Image) -> None:
     """Save into a folder that nobody has open. Where that fails, everything created for it is removed."""
-    with storage_errors("write", folder):
-        fresh = [path for path in (folder, *folder.parents) if not path.exists()]
-    try:
+    with made_folder(folder):
         with storage_errors("write", folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            force_folder(folder.parent)
             _present(folder)  # refuses a folder of somebody else before anything is written there
         with FolderLock.for_writing(folder) as lock:
             try:
@@ -159,11 +155,6 @@ def save_image(folder: Path, image: Image) -> None:
                 if lock.created and not os.path.lexists(folder / CURRENT):
                     lock.discard()
                 raise
-    except BaseException:
-        for path in fresh:
-            with suppress(OSError):
-                path.rmdir()
-        raise
 
 
 def _read_generation(folder: Path, generation: Generation) -> tuple[Image, Contents]:
