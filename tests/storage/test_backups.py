@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import tarfile
@@ -27,6 +28,11 @@ def not_whole(file: Path) -> None:
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
 
 
+def zipped_and_not_whole(file: Path) -> None:
+    file.write_bytes(gzip.compress(file.read_bytes()))
+    not_whole(file)
+
+
 def more_than_a_store(file: Path) -> None:
     with tarfile.open(file, "a") as archive:
         member = tarfile.TarInfo("../outside")
@@ -38,7 +44,7 @@ def no_archive(file: Path) -> None:
     file.write_bytes(b"no tar at all")
 
 
-@pytest.mark.parametrize("damage", [no_archive, not_whole, more_than_a_store])
+@pytest.mark.parametrize("damage", [no_archive, not_whole, zipped_and_not_whole, more_than_a_store])
 def test_a_backup_that_cannot_be_restored_leaves_nothing_behind(
     home: Path, tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import tarfile
+import zlib
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
@@ -115,7 +116,7 @@ def _unpack(file: Path, folder: Path, created: list[Path]) -> None:
             # `CURRENT` comes last: before it is there, the folder holds nothing.
             for name in sorted(members, key=lambda name: name == CURRENT):
                 _extract(archive, members[name], folder, created, file)
-    except tarfile.TarError as problem:
+    except (tarfile.TarError, EOFError, zlib.error) as problem:  # It may have been compressed.
         raise StorageError(f"{file} is no backup of a knowledge base, or is damaged: {problem}") from None
 
 
