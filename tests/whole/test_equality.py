@@ -212,6 +212,18 @@ def test_proofs_of_copies() -> None:
     assert "same(ada, countess)  explicit  ← gone" in str(why)
 
 
+def test_all_proofs_of_what_reads_copies() -> None:
+    """A rule that aggregates reads an auxiliary predicate with the copies, and each row is among its own."""
+    kb = KnowledgeBase("""
+        @equality same on knows.
+        knows(ada, bob).  knows(ada, cy).  knows(cy, cy).  same(bob, robert).
+        friends(X, count(Y)) :- knows(X, Y).
+    """)
+    for fact in ("friends(ada, 3)", "friends(cy, 1)"):
+        assert list(map(str, kb.proofs(fact))) == [str(kb.explain(fact))]
+    assert str(kb.explain("friends(cy, 1)")).splitlines()[1] == "├── knows(cy, cy)  explicit"
+
+
 def test_saved_replayed_and_followed(tmp_path: Path) -> None:
     kb = KnowledgeBase(PROGRAM)
     kb.save(tmp_path)

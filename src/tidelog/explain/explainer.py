@@ -12,6 +12,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count, islice
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,8 @@ from tidelog.store.relation_parts import Cells
 # How many proofs are looked at for each that is wanted.
 TRIED = 10
 
+_height = attrgetter("height")
+
 
 class Explainer:
     """Finds proofs in the materialisation of an engine."""
@@ -51,7 +54,7 @@ class Explainer:
             return []
         copies = [self._copy(predicate, row, each) for each in self._originals(predicate, row, max(limit, TRIED))]
         found = self._own_proofs(predicate, row, limit) if self._engine.holds(predicate, row) else []
-        return sorted((*found, *copies), key=lambda proof: proof.height)[:limit] if copies else found
+        return sorted((*found, *copies), key=_height)[:limit] if copies else found
 
     def _originals(self, predicate: str, row: Cells, most: int) -> list[Cells]:
         """Other rows that stand for a fact under an equality."""
@@ -77,12 +80,13 @@ class Explainer:
         wording = self._wording()
         with self._backwards.searching():
             cone = Cone(self._backwards, predicate, row.reshape(1, -1))
-            cone.find_all()
+            least = cone.find_all()
             written = (Writer(cone, wording).write(choices) for choices in islice(_lowest_first(cone), TRIED * limit))
-            found = list(islice(filter(_proves_in_one_way, written), limit))
-        if not cone.along_paths:
+            found = sorted(islice(filter(_proves_in_one_way, written), limit), key=_height)
+        if not cone.along_paths and found and found[0].height <= least:
             return found
-        # Not all proofs follow paths of large closures, and the lowest may be one that does not.
+        # Not all proofs follow paths of large closures, and the lowest may be one that does not. Nor do all prove each
+        # fact in one way where copies under an equality are also facts of their own.
         lowest = self._lowest(predicate, row)
         return [lowest, *(proof for proof in found if proof.to_dict() != lowest.to_dict())][:limit]
 

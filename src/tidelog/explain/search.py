@@ -161,10 +161,10 @@ class Cone:
         heights: list[int] = self._nodes[: self.goals, E.NODE_HEIGHT].tolist()
         return heights
 
-    def find_all(self) -> None:
-        """Discover everything, and measure it."""
+    def find_all(self) -> int:
+        """Discover everything, and measure it. Returns the height of the first node."""
         self._registers[E.THOROUGH] = 1
-        self.find_each()
+        return self.find_each()[0]
 
     def measure(self) -> int:
         """Find the heights of the first nodes. Returns that of node 0, or -1."""

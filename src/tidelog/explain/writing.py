@@ -55,6 +55,8 @@ class Writer:
         premises = [(self._cone.fact(premise)[0], self._proofs[premise]) for premise in instance.premises]
         if rule.turned is not None:
             premises[rule.turned] = predicate, self._turned(instance.matches[0][0][rule.turned])
+        if [proof.fact for _, proof in premises] == [text]:
+            return premises[0][1]  # Under an equality, a fact is among its own copies.
         conditions = _conditions(self._cone, instance, row, self._wording)
         return Proof.of_instance(predicate, text, self._wording.rule(rule.normal.source), premises, conditions)
 
