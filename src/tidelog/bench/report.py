@@ -167,13 +167,6 @@ def _rich_table(table: Table) -> RichTable:
     return made
 
 
-def to_markdown(table: Table) -> str:
-    """A table for documents."""
-    lines = [f"| {' | '.join(table.columns)} |", f"|{' --- |' * len(table.columns)}"]
-    lines += [f"| {' | '.join(map(cell_text, row))} |" for row in table.rows]
-    return "\n".join([*lines, *(["", table.note] if table.note else [])])
-
-
 def write_json(report: Report, path: Path, options: dict[str, Any]) -> None:
     """Everything, for programs."""
     content = {"machine": machine(), "options": options, **asdict(report)}

@@ -56,13 +56,6 @@ def cycle(nodes: int) -> Edges:
     return np.stack((numbers, (numbers + 1) % nodes), axis=1)
 
 
-def clique(nodes: int) -> Edges:
-    """Every edge between different nodes."""
-    source, target = np.divmod(np.arange(nodes * nodes, dtype=np.int64), nodes)
-    different = source != target
-    return np.stack((source[different], target[different]), axis=1)
-
-
 def chains(count: int, length: int) -> Edges:
     """Many short chains side by side: a closure whose size is proportional to its input."""
     numbers = np.arange(count * length, dtype=np.int64)
