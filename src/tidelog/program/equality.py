@@ -1,9 +1,9 @@
 """An equality, `@equality same on p, q.`: what it does to the rules of the predicates that it applies to.
 
-`same` is an equivalence (its two rules are made by `language.expansion`, and kept as a closure). A predicate that it
-applies to is closed under replacement: with `p(a)` and `same(a, b)` there is `p(b)`. Such copies are not derived. The
-relation of `p` holds its rows as they were given or derived, and a row stands for all that replacement makes of it:
-those who read facts see them, see `facts.equality`. Rules that read `p` find the copies by joining `same`:
+`same` is an equivalence (its two rules are made by `language.written.expansion`, and kept as a closure). A predicate
+that it applies to is closed under replacement: with `p(a)` and `same(a, b)` there is `p(b)`. Such copies are not
+derived. The relation of `p` holds its rows as they were given or derived, and a row stands for all that replacement
+makes of it: those who read facts see them, see `facts.equality`. Rules that read `p` find the copies by joining `same`:
 
     r(X, Z) :- p(X, Y), q(Y, Z).      becomes       r(X, Z) :- p(X, Y), q(Y, Z).
                                                     r(X, Z) :- p(X, Y), same(Y, E), q(E, Z).

@@ -1,8 +1,8 @@
 """Time in programs: ages such as `60 s`, and atoms that count young facts alone, `reading(S, V) in last 60 s`.
 
 Such an atom is one of a predicate of its own, the *window*, whose explicit facts are those of the predicate that are
-young enough; `live.time` keeps them. The name of a window says all of that: the predicate, the age, and the argument
-that the age is counted from, if any. So rules with windows are plain rules to everybody else.
+young enough; `live.expiring` keeps them. The name of a window says all of that: the predicate, the age, and the
+argument that the age is counted from, if any. So rules with windows are plain rules to everybody else.
 """
 
 from __future__ import annotations
