@@ -190,6 +190,8 @@ def test_the_command_line_asks_a_server(server: ServerProcess, capsys: pytest.Ca
     assert "edge(b, c)  explicit" in capsys.readouterr().out
     assert main(["graph", *asked, "--format", "mermaid"]) == 0
     assert capsys.readouterr().out.startswith("flowchart")
+    assert main(["run", *asked, "-q", "path(b, X)", "--format", "parquet"]) == 2
+    assert "no format of answers" in capsys.readouterr().err
     for usage, said in ((["run", "program.dlog", *asked], "either"), (["run"], "which program")):
         with pytest.raises(SystemExit, match="2"):
             main(usage)
@@ -236,10 +238,14 @@ def test_updates_from_a_file_go_to_a_server(
     server: ServerProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "updates.jsonl").write_text('{"add": {"edge": [["s", "t"]]}}\n{"delete": {"edge": [["s", "t"]]}}\n')
-    assert main(["stream", "--server", server.url, "--updates", str(tmp_path / "updates.jsonl")]) == 0
+    stream = ["stream", "--server", server.url, "--updates", str(tmp_path / "updates.jsonl")]
+    assert main(stream) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
     assert '"added": {"edge": [["s", "t"]]' in lines[0]
+    nowhere = str(tmp_path / "missing" / "changes.jsonl")
+    assert main([*stream, "--out", nowhere]) == 2
+    assert "No such file or directory; check the path" in capsys.readouterr().err
 
 
 def test_backup_beside_a_server_and_restore(server: ServerProcess, tmp_path: Path, kb: Connection) -> None:

@@ -8,22 +8,20 @@ import warnings
 from argparse import Namespace
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from queue import Queue
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from tidelog import errors, formats, language
 from tidelog.cli.command_line import ANSWER_FORMATS, FILE_FORMATS
 from tidelog.cli.console import answers_in, failure_lines, plan_lines
 from tidelog.cli.parameters import parameters_of
 from tidelog.cli.programs import errors_in, name_of, read_program, read_text, with_queries
-from tidelog.cli.terminal import reading, working
+from tidelog.cli.terminal import output, reading, working
 from tidelog.errors import TidelogError
 from tidelog.extras import FILES, needing
 from tidelog.formats.display import counted, rich_table
-from tidelog.formats.files.byte_files import io_errors
 from tidelog.language import (
     SYNTAXES,
     display_predicate,
@@ -134,7 +132,7 @@ def _materialised(options: Namespace, journal: bool = False) -> tuple[KnowledgeB
 
 def run(options: Namespace) -> int:
     """`tidelog run`"""
-    _choose_format(options)
+    choose_format(options)
     if options.engine == "spark":
         if is_saved(options.program):
             raise TidelogError(f"{options.program} is a saved knowledge base, which --engine memory reads")
@@ -171,7 +169,7 @@ def run(options: Namespace) -> int:
     return exit_code(answered, options.query)
 
 
-def _choose_format(options: Namespace) -> None:
+def choose_format(options: Namespace) -> None:
     """`--format` is that of the files where there are any, and otherwise that of the answers."""
     known, what = (FILE_FORMATS, "files (--out)") if options.out else (ANSWER_FORMATS, "answers")
     if options.format not in (None, *known):
@@ -228,7 +226,7 @@ def _print_statistics(kb: KnowledgeBase, seconds: float, worked: float) -> None:
 def stream(options: Namespace) -> int:
     """`tidelog stream`"""
     kb, _ = _materialised(options, journal=options.journal)
-    with kb, _output(options.out) as out:
+    with kb, output(options.out) as out:
         updates, go_on = formats.open_updates(options.updates), options.on_error == "continue"
         for change in _changes(kb, updates, options.marking, go_on, live=options.updates == "-"):
             print(formats.change_to_json(change), file=out, flush=True)
@@ -294,16 +292,6 @@ class _Available(Queue[Any]):
         return next(self._updates, None)
 
 
-@contextmanager
-def _output(path: str | None) -> Iterator[IO[str]]:
-    """A file to write text to, or standard output."""
-    if path is None:
-        yield sys.stdout
-        return
-    with io_errors(path), open(path, "w", encoding="utf-8") as file:
-        yield file
-
-
 # ── explain, graph and convert ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -336,7 +324,7 @@ def graph(options: Namespace) -> int:
         known = set(map(rule_key, rules.rules.values()))
         fresh = tuple(rule for rule in added if rule_key(rule) not in known)
         drawn = whole.impact(fresh, [_number(rules, rule) for rule in removed])
-    with _output(options.out) as out:
+    with output(options.out) as out:
         out.write(drawn.draw(options.format))
     return 0
 
@@ -384,7 +372,7 @@ def convert(options: Namespace) -> int:
     program = parse_program(text, source, syntax=_other(wanted) if options.program == "-" else written)
     with errors_in(source, text):
         converted = language.convert(program, wanted)
-    with _output(options.out) as out:
+    with output(options.out) as out:
         print(converted, file=out)
     return 0
 

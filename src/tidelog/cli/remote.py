@@ -8,11 +8,12 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from tidelog import formats
+from tidelog.cli.commands import choose_format
 from tidelog.cli.console import answers_in
 from tidelog.cli.parameters import bind_queries
+from tidelog.cli.terminal import output
 from tidelog.errors import TidelogError
 from tidelog.extras import needing
-from tidelog.formats.files.byte_files import io_errors
 from tidelog.language import parse_query
 from tidelog.language.parse_messages import Source
 
@@ -41,13 +42,14 @@ def run(options: Namespace) -> int:
     """`tidelog run --server`"""
     if not options.query:
         raise TidelogError("a server has no queries of its own; ask some with -q")
+    choose_format(options)
     with connected(options) as kb:
         prefixes = kb.prefixes
         parsed = [(parse_query(text, prefixes, "--query"), Source(text, "--query")) for text in options.query]
         answered = []
         for query in bind_queries(parsed, options.param):
             answers = kb.query(query)
-            lines = answers_in(options.format or "text", query, answers.variables, answers, prefixes)
+            lines = answers_in(options.answers, query, answers.variables, answers, prefixes)
             print("\n".join(lines))
             answered.append(len(answers) > 0)
     return 0 if all(answered) else 1
@@ -67,32 +69,24 @@ def graph(options: Namespace) -> int:
         raise TidelogError("--if-added and --if-removed are for programs, and do not go with --server")
     with connected(options) as kb:
         drawn = kb.graph(options.format)
-    if options.out is None:
-        sys.stdout.write(drawn)
-    else:
-        with io_errors(options.out), open(options.out, "w", encoding="utf-8") as file:
-            file.write(drawn)
+    with output(options.out) as out:
+        out.write(drawn)
     return 0
 
 
 def stream(options: Namespace) -> int:
     """`tidelog stream --server`"""
-    out = sys.stdout if options.out is None else open(options.out, "w", encoding="utf-8")  # noqa: SIM115
-    with connected(options) as kb:
-        try:
-            for unread in formats.open_updates(options.updates):
-                try:
-                    change = kb.update(**unread.read())
-                except TidelogError as error:
-                    refused = TidelogError(f"{unread.place}: {error}")
-                    if options.on_error == "stop":
-                        raise refused from None
-                    print(f"error: {refused}", file=sys.stderr)
-                    continue
-                print(formats.change_to_json(change), file=out, flush=True)
-        finally:
-            if out is not sys.stdout:
-                out.close()
+    with connected(options) as kb, output(options.out) as out:
+        for unread in formats.open_updates(options.updates):
+            try:
+                change = kb.update(**unread.read())
+            except TidelogError as error:
+                refused = TidelogError(f"{unread.place}: {error}")
+                if options.on_error == "stop":
+                    raise refused from None
+                print(f"error: {refused}", file=sys.stderr)
+                continue
+            print(formats.change_to_json(change), file=out, flush=True)
     return 0
 
 

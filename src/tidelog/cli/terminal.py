@@ -8,7 +8,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import IO, TYPE_CHECKING, Any, TextIO, cast
+
+from tidelog.formats.files.byte_files import io_errors
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -76,6 +78,16 @@ def _failures() -> Iterator[None]:
             f"cannot write {missing!a} to standard output, whose encoding is {error.encoding}; "
             "set PYTHONIOENCODING=utf-8"
         ) from None
+
+
+@contextmanager
+def output(path: str | None) -> Iterator[IO[str]]:
+    """A file to write text to, or standard output."""
+    if path is None:
+        yield sys.stdout
+        return
+    with io_errors(path), open(path, "w", encoding="utf-8") as file:
+        yield file
 
 
 # ── progress ─────────────────────────────────────────────────────────────────────────────────────────────────────────
