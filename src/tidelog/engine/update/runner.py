@@ -225,7 +225,7 @@ class Runner:
         `more` is how many facts there are at least beside those that the store knows of: a closure in work has found
         them, and `rule` is the rule that it stands for.
         """
-        limits, outdone = self._limits, int(self.machine[M.OUTDONE])
+        limits = self._limits
         busiest = self._busiest_rule if rule is None else partial(self._named, rule)
         limits.check_time(self._began, busiest)
         progress.report(self._records)
@@ -238,6 +238,7 @@ class Runner:
                 total = self._store.fact_count(hidden=True) + more
                 if total > limits.max_facts:
                     raise LimitError(f"more than {limits.max_facts} facts ({total} so far); {busiest()}")
+            outdone = int(self.machine[M.OUTDONE])
             if outdone > limits.max_facts:
                 what = "values that get better again and again, as in a cycle that does not end"
                 raise LimitError(f"more than {limits.max_facts} facts: {what} ({outdone:,} replaced); {busiest()}")
