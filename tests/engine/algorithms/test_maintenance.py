@@ -12,8 +12,6 @@ from generate import EVERYTHING, POSITIVE, Features, soak
 from naive import Update
 from tidelog.api.knowledge_base import KnowledgeBase
 
-NO_RULE_UPDATES = "facts only"
-
 
 @pytest.fixture(autouse=True)
 def _tiny_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
