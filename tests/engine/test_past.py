@@ -12,12 +12,13 @@ import tidelog.store.store
 from audit import audit
 from best_programs import best_case
 from engine_util import ALGORITHMS, explicit, knowledge_base, materialisation
-from flux import visited
+from flux import pause_at_every_step, visited
 from generate import EVERYTHING, Dice, make_stream, soak
 from mixed_recursions import recursions
 from naive import Database, State, Update, without_empty
 from soaking import seeds
 from tidelog import KnowledgeBase
+from tidelog.engine.transaction.transaction import Transaction
 from tidelog.runtime.knowledge_lock import NotAtRest, NotSettled
 
 SEEDS = range(4)
@@ -60,8 +61,7 @@ def update_visited(kb: KnowledgeBase, state: State, update: Update, also: Callab
 @pytest.mark.parametrize("maintenance", ALGORITHMS)
 def test_everything_is_as_before(maintenance: str, modules: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tidelog.store.store, "INITIAL_CAPACITY", 2)
-    monkeypatch.setattr(tidelog.engine.update.runner, "LEAST", 1)
-    monkeypatch.setattr(tidelog.engine.update.runner, "STRIDE", 1)
+    pause_at_every_step(monkeypatch)
     pauses, looks = 0, len(LOOKS)
     for seed in seeds(SEEDS, f"readers at pauses, {maintenance}, modules {modules}"):
         case, stream = soak(seed, EVERYTHING, length=4)
@@ -77,8 +77,7 @@ def test_everything_is_as_before(maintenance: str, modules: bool, monkeypatch: p
 
 def test_recursions_are_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Closures that begin and end beside other rules of one recursion, and best values."""
-    monkeypatch.setattr(tidelog.engine.update.runner, "LEAST", 1)
-    monkeypatch.setattr(tidelog.engine.update.runner, "STRIDE", 1)
+    pause_at_every_step(monkeypatch)
     looks = len(LOOKS)
     for seed in seeds((6, 9), "readers at pauses of recursions"):
         dice = Dice(seed)
@@ -93,8 +92,7 @@ def test_recursions_are_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_questions_and_proofs_are_answered_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tidelog.engine.update.runner, "LEAST", 1)
-    monkeypatch.setattr(tidelog.engine.update.runner, "STRIDE", 1)
+    pause_at_every_step(monkeypatch)
     rules = """
         reaches(X, Y) :- line(X, Y). reaches(X, Z) :- reaches(X, Y), line(Y, Z).
         lonely(X) :- stop(X), not reaches(hub, X).
@@ -123,3 +121,35 @@ def test_questions_and_proofs_are_answered_as_before(monkeypatch: pytest.MonkeyP
                 kb.update(**update)
             assert visitor.pauses > 20
             audit(kb)
+
+
+def test_nobody_waits_for_the_end_of_a_closure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers come in while a closure changes, be it the first time that anybody looks, or asks a question."""
+    pause_at_every_step(monkeypatch)
+    within_closure = Transaction._within_closure
+    kb = KnowledgeBase("reaches(X, Y) :- line(X, Y). reaches(X, Z) :- reaches(X, Y), line(Y, Z). stop(a). sign(b, a).")
+    lines = [(n, (7 * n + 3) % 40) for n in range(40)]
+    found: list[int] = []
+
+    def look(kb: KnowledgeBase) -> None:
+        if inside:
+            assert kb.query("stop(X), sign(Y, X), not reaches(Y, X)") == [{"X": "a", "Y": "b"}]
+            found.append(len(kb.facts("reaches")))
+
+    def note(transaction: Transaction) -> None:
+        inside.append(True)
+        within_closure(transaction)
+        inside.clear()
+
+    inside: list[bool] = []
+    monkeypatch.setattr(Transaction, "_within_closure", note)
+    sizes = [0]
+    for update in ({"add": lines}, {"delete": lines[:30]}, {"add": lines[10:20], "delete": lines[35:]}):
+        found.clear()
+        with visited(kb, look):
+            kb.update(**{side: {"line": rows} for side, rows in update.items()})
+        assert len(found) > 3
+        assert {*found} == {sizes[-1]}
+        sizes.append(len(kb.facts("reaches")))
+    assert len({*sizes}) == 4
+    audit(kb)

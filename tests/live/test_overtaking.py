@@ -20,7 +20,7 @@ import tidelog.live.worker
 import tidelog.store.store
 from audit import audit
 from engine_util import ALGORITHMS, knowledge_base, materialisation
-from flux import visited
+from flux import pause_at_every_step, visited
 from generate import EVERYTHING, soak
 from naive import Database, State, Update, union, without_empty
 from soaking import seeds
@@ -61,8 +61,7 @@ def both(one: State, other: State) -> State:
 @pytest.mark.parametrize("maintenance", ALGORITHMS)
 def test_an_update_beside_another_one(maintenance: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the pauses of an update, others of a program that it has nothing to do with are applied."""
-    monkeypatch.setattr(tidelog.engine.update.runner, "LEAST", 1)
-    monkeypatch.setattr(tidelog.engine.update.runner, "STRIDE", 1)
+    pause_at_every_step(monkeypatch)
     made = 0
     for seed in seeds(range(4), f"updates beside others, {maintenance}"):
         (case, stream), (beside, more) = soak(seed, EVERYTHING, length=3), soak(seed + 100, EVERYTHING, length=9)
@@ -91,8 +90,7 @@ def test_an_update_beside_another_one(maintenance: str, monkeypatch: pytest.Monk
 
 
 def test_either_of_two_may_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tidelog.engine.update.runner, "LEAST", 1)
-    monkeypatch.setattr(tidelog.engine.update.runner, "STRIDE", 1)
+    pause_at_every_step(monkeypatch)
     edges = [(n, n + 1) for n in range(20)]
     for first_fails, second_fails in ((True, False), (False, True), (True, True)):
         kb = KnowledgeBase()
@@ -200,8 +198,7 @@ def test_a_closure_that_ends_is_seen_as_it_was_beside_other_updates() -> None:
 @pytest.mark.parametrize("maintenance", ALGORITHMS)
 def test_a_refused_update_takes_nothing_out_of_a_deletion(maintenance: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A round of overdeletion goes on with its batch after another update has been taken back beside it."""
-    monkeypatch.setattr(tidelog.engine.update.runner, "LEAST", 1)
-    monkeypatch.setattr(tidelog.engine.update.runner, "STRIDE", 1)
+    pause_at_every_step(monkeypatch)
     rules = "far(Y, max(E)) :- far(X, D), edge(X, Y), E = D - 2, E > -9."
     kb = KnowledgeBase(f"{PATHS} {rules} :- node(X), X > 100.", maintenance=maintenance, modules=False)
     edges = [(0, 1), *((1, n) for n in range(2, 8))]

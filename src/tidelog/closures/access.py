@@ -149,7 +149,13 @@ def set_size(m: int, pool: int, owner: int, size: int) -> None:
 
 @inlined
 def set_place(m: int, pool: int, owner: int, start: int, size: int, limit: int) -> None:
-    line = line_of(m, pool, owner)
+    write_place(read(m, pool + C.POOL_TABLE), owner, start, size, limit)
+
+
+@inlined
+def write_place(table: int, owner: int, start: int, size: int, limit: int) -> None:
+    """Say in a table where a list or row lies."""
+    line = table + C.LINE_BYTES * owner
     store_i32(line + C.LINE_START, start)
     store_i32(line + C.LINE_SIZE, size)
     store_i32(line + C.LINE_LIMIT, limit)

@@ -33,7 +33,7 @@ Emitter = Callable[[int, int, int, int, int], tuple[int, int]]
 many are there already; returns where to go on next, and how many are there then. Stops where fewer entries may be left
 than there are nodes."""
 
-SLICE = 1 << 25  # words and edges that a kernel looks at before it pauses: some tens of milliseconds
+SLICE = 1 << 18  # words and edges that a kernel looks at before it pauses: half a millisecond
 PIECE = 1 << 20  # terms
 
 NO_EDGES: Edges = (np.empty(0, np.int32), np.empty(0, np.int32))

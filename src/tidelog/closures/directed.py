@@ -6,6 +6,7 @@ from typing import Literal, Self
 
 import numpy as np
 
+from tidelog.closures import closed_graph
 from tidelog.closures import closure_registers as C
 from tidelog.closures.closed_graph import ClosedGraph, Diagonal, Emitter
 from tidelog.closures.differences import CYCLIC, compare, emit_rows
@@ -99,11 +100,14 @@ class DirectedGraph(ClosedGraph):
     # --- the form of the rows -----------------------------------------------------------------------------------------
 
     def _lay_out(self, rows: C.Pool, needed: int, new_rows: int = 0) -> None:
-        """Copy the rows to memory with room for more words, or for new rows, in the form that now suits them."""
+        """Make room for more words, or for new rows; mostly by copying the rows, in the form that now suits them."""
         memory = self.memory
         more = memory[C.NODES] >> 3 if new_rows else 0
         # No wider than the row under construction, since kernels go through both together.
         width = self._width(rows, needed, min(memory[C.NODES] + more, memory[C.CAPACITY]))
+        if self._is_compact(rows) and not width:
+            memory.lengthen_rows(rows, max(needed, new_rows))
+            return
         if width:
             alive = memory.live_components()
             room = width * (alive + max(alive >> 3, new_rows, -(-needed // width)))
@@ -112,10 +116,21 @@ class DirectedGraph(ClosedGraph):
             room = live + max(live >> 1, needed, new_rows)
         check_limit(room)
         keys, words = np.empty(0 if width else room, np.int32), np.empty(room, np.int64)
-        used = copy_rows(memory.at, rows, address(keys), address(words), width)
+        table = np.zeros((memory[C.CAPACITY], 3), np.int32)
+        place = address(keys), address(words), address(table), width
+        component = used = 0
+        while component < memory[C.COMPONENTS]:
+            component, used = copy_rows(memory.at, rows, *place, closed_graph.SLICE, component, used)
+            self._rest(self.pause)
+        memory.hold(rows + C.POOL_TABLE, table)
         memory.hold_rows(rows, keys, words, width)
         memory.m[rows + C.POOL_USED] = used
         memory.clear_row()
+
+    def _is_compact(self, rows: C.Pool) -> bool:
+        """Whether rows are sparse and fill most of their pool: then they stay where they are."""
+        memory = self.memory
+        return memory.width(rows) == 0 and 4 * self._sparse_words(rows) > 3 * memory.used(rows)
 
     def _width(self, rows: C.Pool, needed: int, nodes: int) -> int:
         """The width of dense rows for so many nodes, or 0 where sparse rows are better."""

@@ -329,8 +329,10 @@ def store_sparse(m: int, rows: int, component: int) -> None:
 def store_gathered(m: int, rows: int, component: int) -> bool:
     """Make the row under construction the set of a component; false if the pool is full."""
     dense = width_of(m, rows) > 0
-    if A.lacks_room(m, rows, width_of(m, rows) if dense else A.read(m, C.GATHERED)):
+    size = width_of(m, rows) if dense else A.read(m, C.GATHERED)
+    if A.lacks_room(m, rows, size):
         return False
+    A.add(m, C.WORK, size)
     if dense:
         store_dense(m, rows, component)
     else:
@@ -342,13 +344,20 @@ def store_gathered(m: int, rows: int, component: int) -> bool:
 
 
 @entry_point
-def copy_rows(m: int, rows: int, keys: int, words: int, width: int) -> int:
-    """Copy all sets, from either form to either form, to new memory that has room; returns how much they take."""
-    end = 0
-    for component in range(A.read(m, C.COMPONENTS)):
+def copy_rows(
+    m: int, rows: int, keys: int, words: int, table: int, width: int, slice: int, first: int, end: int
+) -> tuple[int, int]:
+    """Copy the sets of the components from `first` on, from either form to either form, to new memory that has room,
+    where they begin at `end`, and write their places into a new table. Stops after a slice of words; returns how far it
+    came in both.
+    """
+    enough = end + slice
+    for component in range(first, A.read(m, C.COMPONENTS)):
         start, stop = A.span_of(m, rows, component)
         if start == stop:
             continue
+        if end >= enough:
+            return component, end
         begin = end
         if width > 0:
             end = begin + width
@@ -365,5 +374,5 @@ def copy_rows(m: int, rows: int, keys: int, words: int, width: int) -> int:
                 store_i32(keys + 4 * end, key)
                 store_i64(words + 8 * end, word)
                 end += 1
-        A.set_place(m, rows, component, begin, end - begin, end - begin)
-    return end
+        A.write_place(table, component, begin, end - begin, end - begin)
+    return A.read(m, C.COMPONENTS), end

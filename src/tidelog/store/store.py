@@ -57,6 +57,8 @@ class UpdateHooks(NamedTuple):
 
     between_pieces: Callable[[], None] = no_pause
     """In long work that cannot be left half done: may take new updates in, and must not raise."""
+    within_closure: Callable[[], None] = no_pause
+    """Between two kernels of a closure's change: the same, where no relation is half changed."""
     using_terms: Callable[[], AbstractContextManager[None]] = nullcontext
     """Around each use of terms within the update."""
     before_plan: Callable[[], None] = no_pause

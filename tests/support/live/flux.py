@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import pytest
+
+import tidelog.engine.update.runner
 from tidelog import KnowledgeBase
+from tidelog.closures import closed_graph
 from tidelog.machine import registers as M
 from tidelog.runtime.knowledge_lock import KnowledgeLock
 
@@ -35,6 +39,14 @@ class Visitor:
         finally:
             self._looks = False
             work.at_rest, lock._worker = False, worker
+
+
+def pause_at_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let kernels pause as often as they can, those of closures as well."""
+    monkeypatch.setattr(tidelog.engine.update.runner, "LEAST", 1)
+    monkeypatch.setattr(tidelog.engine.update.runner, "STRIDE", 1)
+    monkeypatch.setattr(closed_graph, "SLICE", 1)
+    monkeypatch.setattr(closed_graph, "PIECE", 3)
 
 
 @contextmanager

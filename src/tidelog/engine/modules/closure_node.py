@@ -99,7 +99,7 @@ class ClosureNode:
     def _empty_closure(self) -> Closure:
         kind = SymmetricGraph if self.module.kind is Kind.SYMMETRIC_TRANSITIVE else DirectedGraph
         graph = kind("closure" if self.module.diagonal is Diagonal.CLOSURE else "given")
-        graph.pause = lambda: self._store.hooks.between_pieces()
+        graph.pause = lambda: self._store.hooks.within_closure()
         return Closure(graph)
 
     @property

@@ -93,7 +93,9 @@ class Transaction:
         if observer is not None:
             self.runner.on_pause = partial(observer.observe, self)
         self._let_in = self.runner.let_in = let_in
-        store.hooks = UpdateHooks(self._between_pieces, self.window.using_terms, self.runner.check_limits)
+        store.hooks = UpdateHooks(
+            self._between_pieces, self._within_closure, self.window.using_terms, self.runner.check_limits
+        )
         self.machine[M.DOUBTS] = 0
         self.work_registers()[:] = 0
         self.runner.begin()
@@ -105,6 +107,12 @@ class Transaction:
         if self._observer is not None:
             self._observer.between_pieces(self.runner.makes_room or self._makes_for_itself())
         self._let_in(False)
+
+    def _within_closure(self) -> None:
+        """Closures have memory of their own, and tell what they were: the update is at rest."""
+        if self._observer is not None:
+            self._observer.between_pieces(True)
+        self._let_in(True)
 
     def _makes_for_itself(self) -> bool:
         """Whether a table or an index is being made for a predicate that no update can touch which passes this one."""
