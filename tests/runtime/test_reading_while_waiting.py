@@ -1,4 +1,4 @@
-"""Readers while an update waits for the disk: they come in, and see what was before it, by every question."""
+"""Readers while an update waits for the disk or sorts its facts: they come in, and see what was before it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 from naive import without_empty
 from tidelog import KnowledgeBase
 from tidelog.storage.journal import Journal
+from tidelog.store import loading_order
+from tidelog.store.relation_parts import Cells
 
 PROGRAM = """
 path(X, Y) :- edge(X, Y).
@@ -54,3 +56,24 @@ def test_readers_see_what_was_before_an_update_that_waits_for_the_disk(
             kb.update(**update)  # type: ignore[arg-type]
             assert seen.pop() == before
         assert everything(kb) == everything(KnowledgeBase.open(tmp_path, read_only=True))
+
+
+def test_readers_see_what_was_before_an_update_that_sorts_its_facts(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[object] = []
+    by_first_argument = loading_order._by_first_argument
+
+    def slowly(rows: Cells) -> Cells:
+        reader = threading.Thread(target=lambda: seen.append((kb.query("path(a, X)").rows(), len(kb.facts("edge")))))
+        reader.start()
+        reader.join(10)
+        assert not reader.is_alive(), "a reader waits until facts are sorted"
+        return by_first_argument(rows)
+
+    monkeypatch.setattr(loading_order, "ORDERED_FROM", 4)
+    monkeypatch.setattr(loading_order, "_by_first_argument", slowly)
+    kb = KnowledgeBase(PROGRAM)
+    kb.update(add={"number": [(n,) for n in range(12)]})  # Now they have an order.
+    before = kb.query("path(a, X)").rows(), 2
+    kb.update(add={"edge": [((5 * n) % 12, (7 * n) % 12) for n in range(12)]})
+    assert seen == [before]
+    assert len(kb.facts("edge")) == 14

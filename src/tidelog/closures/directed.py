@@ -178,6 +178,7 @@ class DirectedGraph(ClosedGraph):
         while begin < len(nodes):
             if begin:
                 self._report_progress()
+            self._rest(self.pause)
             begin, more, less = compare(self.memory.at, address(nodes), len(nodes), begin)
             appeared, vanished = appeared + more, vanished + less
         return appeared, vanished

@@ -15,6 +15,7 @@ from tidelog.machine.jit import address
 Array = np.ndarray[Any, np.dtype[Any]]
 
 POOL_LIMIT = 2**31 - 1
+STEP = 1 << 20  # words by which sparse rows become longer at once: NumPy clears them, some milliseconds
 
 
 class Memory:
@@ -133,7 +134,7 @@ class Memory:
     def lengthen_rows(self, rows: C.Pool, more: int) -> None:
         """Make room for more words in sparse rows; what is there stays where it is."""
         used = self.used(rows)
-        size = used + max(used >> 1, more)
+        size = used + max(min(used >> 1, STEP), more)
         check_limit(size)
         for register in (rows + C.ROW_KEYS, rows + C.ROW_WORDS):
             stretch(self.arrays[register], size)

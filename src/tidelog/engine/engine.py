@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from heapq import heappop, heappush
 from math import inf
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from tidelog.engine.algorithms.maintenance import ComponentMaintenance, note_shape
@@ -34,7 +35,7 @@ from tidelog.engine.update import rows as lazy_rows
 from tidelog.engine.update.deltas import NO_REQUEST, EncodedFacts, Outcome, Request
 from tidelog.engine.update.failures import failures_of
 from tidelog.engine.update.rows import Rows
-from tidelog.engine.update.runner import Functions, Limits, Runner, let_nobody_in
+from tidelog.engine.update.runner import Functions, Limits, Runner, alone, let_nobody_in
 from tidelog.engine.watching.watches import Watches
 from tidelog.errors import BrokenError
 from tidelog.language.functions.registered import is_monotone
@@ -81,6 +82,7 @@ class Engine:
         # The predicates of updates whose facts are being read, each but the first beside another; None: any.
         self.coming: list[list[str] | None] = []
         self.let_in: Callable[[bool], None] = let_nobody_in  # other threads, while an update is paused
+        self.let_read_during: Callable[[Callable[[], Any]], Any] = alone  # work that does not touch what they read
         self._marks = Marks(self)
         # Rows of changes, as far as they are still referred to, in records that the next update may change; with the
         # predicates that they are of.
@@ -193,6 +195,7 @@ class Engine:
         transaction = Transaction(
             self.store, self.limits, self.functions, self.rule_text, self.observer, began, self.let_in
         )
+        transaction.let_read_during = self.let_read_during
         work = Work(transaction, rules, request)
         transaction.claims = partial(self._claims_of, work)
         place = None if self.observer is None else self.observer.place

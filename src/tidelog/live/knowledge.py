@@ -82,6 +82,7 @@ class Knowledge:
         self._committed = Committed(self.engine, catalogue)
         self.lock = KnowledgeLock(self.engine.store.readers, self.engine.ask_for_pause, self._committed.looking_back)
         self.engine.let_in = self.lock.pause
+        self.engine.let_read_during = self.lock.let_read_during
         self.trials = Trials(self.engine, self.lock, self.tracer)
         self.timing = Timing(self.engine, catalogue, reader, self.lock)
         self.checks = UpdateChecks(self.engine, catalogue, reader, self.functions)

@@ -258,9 +258,9 @@ class KnowledgeLock:
         wait_until(lambda seconds: self._give_away(self.condition, True, predicate, seconds))
 
     def let_read_during(self, work: Callable[[], Found]) -> Found:
-        """Do something that readers need not wait for, such as to wait for a disk, at the end of an update of this
-        thread: they come in as where it is at rest. It must not touch what they look at. Nobody overtakes the update
-        any more.
+        """Do something that readers need not wait for, such as to sort rows or to wait for a disk, in an update of
+        this thread: they come in as where it is at rest. It must not touch what they look at. Nobody overtakes the
+        update meanwhile.
         """
         update, worker = self._work[-1], self._worker
         update.at_rest, update.is_ending, self._worker = True, True, 0

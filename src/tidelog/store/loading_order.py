@@ -6,6 +6,9 @@ have already is left to them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from tidelog.store.relation_parts import Cells
@@ -17,10 +20,14 @@ ORDERED_FROM = 1 << 17
 ORDERED = 2
 
 
-def in_loading_order(rows: Cells) -> Cells:
-    """These rows in the order in which they are best loaded."""
+def in_loading_order(rows: Cells, during: Callable[[Callable[[], Cells]], Cells] = lambda sort: sort()) -> Cells:
+    """These rows in the order in which they are best loaded. Sorting them is left to `during`."""
     if len(rows) < ORDERED_FROM or not rows.shape[1] or any(_has_order(column) for column in rows.T):
         return rows
+    return during(partial(_by_first_argument, rows))
+
+
+def _by_first_argument(rows: Cells) -> Cells:
     keys = (rows[:, 0].astype(np.int64) << 32) | np.arange(len(rows))
     keys.sort()
     return np.ascontiguousarray(rows[keys & 0xFFFFFFFF])

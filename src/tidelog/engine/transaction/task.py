@@ -68,7 +68,7 @@ def _kept(relation: Relation, asked: Cells | None, facts: Cells) -> Cells | None
 def _change(transaction: Transaction, relation: Relation, rows: Cells, adding: bool) -> Cells:
     rows = np.ascontiguousarray(rows, np.int32)
     if adding:
-        rows = in_loading_order(rows)
+        rows = in_loading_order(rows, transaction.let_read_during)
     transaction.undo.reserve(len(rows))
     relation.table.complete()
     result = np.empty(len(rows), np.int32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from tidelog.engine.rules.compiled import Node
 from tidelog.engine.update.deltas import Delta, EncodedFacts, ExplicitChange
 from tidelog.engine.update.failures import FailedGroup
 from tidelog.engine.update.relation_growth import RelationGrowth
-from tidelog.engine.update.runner import CLOSED, Functions, Limits, Runner, Window, let_nobody_in
+from tidelog.engine.update.runner import CLOSED, Functions, Limits, Runner, Window, alone, let_nobody_in
 from tidelog.engine.update.undo import UndoLog
 from tidelog.machine import growth
 from tidelog.machine import registers as M
@@ -86,6 +86,7 @@ class Transaction:
         self.failed_groups: list[FailedGroup] = []
         self._observer = observer
         self.claims: Callable[[], frozenset[str]] = frozenset  # the predicates that it may change
+        self.let_read_during: Callable[[Callable[[], Any]], Any] = alone  # work that does not touch what others read
         self.window: Window = CLOSED if observer is None else observer.window
         self.growth = RelationGrowth(store, observer is not None)
         budget = None if observer is None else observer.budget

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -40,6 +40,8 @@ STRIDE = 1 << 13
 LOOKS_AHEAD = 8
 
 NO_RULE = "no rule had a part in it yet"
+
+Found = TypeVar("Found")
 
 Functions = Mapping[str, Callable[..., Any]]
 
@@ -87,6 +89,11 @@ CLOSED = ClosedWindow()
 
 def let_nobody_in(at_rest: bool) -> None:
     """Other threads wait until the end."""
+
+
+def alone(work: Callable[[], Found]) -> Found:
+    """Do something that nobody else comes in during."""
+    return work()
 
 
 class OutOfPatience(Exception):
