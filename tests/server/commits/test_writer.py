@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -101,4 +103,40 @@ def test_a_predicate_is_one_however_it_is_spelt(tmp_path: Path) -> None:
     )
     assert [answer["together"] for answer in answers] == [4] * 4
     assert set(store.kb.facts(short)) == {("b",), ("c",)}
+    store.close()
+
+
+def test_a_commit_waits_for_as_many_updates_as_the_last_one_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not for ever, and not after an update that came alone."""
+    KnowledgeBase("p(a).").save(tmp_path / "store")
+    store = ServedStore(Settings(store=tmp_path / "store"))
+    looks: list[float] = []
+
+    async def run() -> list[int]:
+        loop = asyncio.get_running_loop()
+        made = Writer(store, loop, lambda commit, told: None)
+        jobs = [UpdateJob({"add": {"p": [(n,)]}}, loop.create_future(), EVERYBODY) for n in range(6)]
+        later = iter(jobs[3:4])
+
+        def sleep(seconds: float) -> None:
+            looks.append(seconds)
+            for job in later:
+                made.submit(job)
+
+        monkeypatch.setattr(writer, "time", SimpleNamespace(sleep=sleep, perf_counter=time.perf_counter))
+        made.submit(jobs[0])
+        made.submit(jobs[1])
+        made.start()
+        together = []
+        for job in jobs[1:3] + jobs[4:]:
+            if job is not jobs[1]:
+                made.submit(job)
+            together.append(json.loads(await asyncio.wait_for(job.answer, 30))["together"])
+        await made.stop()
+        return together
+
+    assert asyncio.run(run()) == [2, 2, 1, 1]
+    assert looks == [writer.MOMENT] * (1 + writer.LOOKS)
     store.close()
