@@ -118,10 +118,10 @@ class DirectedGraph(ClosedGraph):
         keys, words = np.empty(0 if width else room, np.int32), np.empty(room, np.int64)
         table = np.zeros((memory[C.CAPACITY], 3), np.int32)
         place = address(keys), address(words), address(table), width
-        component = used = 0
+        component, used = copy_rows(memory.at, rows, *place, closed_graph.SLICE, 0, 0)
         while component < memory[C.COMPONENTS]:
-            component, used = copy_rows(memory.at, rows, *place, closed_graph.SLICE, component, used)
             self._rest(self.pause)
+            component, used = copy_rows(memory.at, rows, *place, closed_graph.SLICE, component, used)
         memory.hold(rows + C.POOL_TABLE, table)
         memory.hold_rows(rows, keys, words, width)
         memory.m[rows + C.POOL_USED] = used
