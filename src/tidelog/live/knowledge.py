@@ -96,7 +96,6 @@ class Knowledge:
             self.functions.keys(),
             self._committed,
             self.trials,
-            self.timing,
             self.failures,
         )
         self._next_classes: Classes | None = None  # those after the update in work, where it is to be committed

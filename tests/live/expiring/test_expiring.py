@@ -220,6 +220,15 @@ def test_queries_ask_for_windows_that_rules_have() -> None:
         kb.query("reading(S, V) in last 11 s")
 
 
+@pytest.mark.parametrize("asked", ["seen(S) in last 5 s", "not seen(hall) in last 5 s"])
+def test_no_window_is_asked_for_where_there_is_none(asked: str) -> None:
+    kb = KnowledgeBase("seen(hall).")
+    with pytest.raises(ParseError, match="no rule has the window"):
+        kb.query(asked)
+    with pytest.raises(ParseError, match="no rule has the window"):
+        kb.subscribe(asked, lambda _change: None)
+
+
 def test_removing_a_rule_ends_its_window() -> None:
     rule = "busy(S) :- reading(S) in last 10 s."
     kb = KnowledgeBase(rule)

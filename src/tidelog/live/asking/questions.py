@@ -21,7 +21,6 @@ from tidelog.language.parse_messages import told_of
 from tidelog.language.syntax import Query
 from tidelog.live.asking.committed import Committed
 from tidelog.live.asking.trials import Trials
-from tidelog.live.expiring.timing import Timing
 from tidelog.live.failure_log import FailureLog
 from tidelog.program.catalogue import Catalogue
 from tidelog.program.equality import answer_rules
@@ -44,7 +43,6 @@ class Questions:
         functions: Set[str],
         committed: Committed,
         trials: Trials,
-        timing: Timing,
         failures: FailureLog,
     ) -> None:
         self._engine = engine
@@ -54,7 +52,6 @@ class Questions:
         self._functions = functions
         self._committed = committed
         self._trials = trials
-        self._timing = timing
         self._failures = failures
 
     def query(self, asked: str | Query, values: Values = NO_VALUES) -> Answers:
@@ -85,9 +82,8 @@ class Questions:
     def asked_query(self, asked: str | Query, values: Values) -> Query:
         """A query that is asked here, with values in the place of its parameters. The caller has the lock."""
         query = query_of(asked, values, self._catalogue, self._functions)
-        if self._timing.keeper is not None:
-            with told_of(asked, "<query>") if isinstance(asked, str) else nullcontext():
-                refuse_new_windows(query, self._engine.graph.readers)
+        with told_of(asked, "<query>") if isinstance(asked, str) else nullcontext():
+            refuse_new_windows(query, self._engine.graph.readers)
         return query
 
     def _joined(self, asked: str | Query, values: Values, most: int | None, patience: int | None) -> Answers | None:
