@@ -20,7 +20,7 @@ import tidelog.store.store
 from audit import audit
 from engine_util import materialisation
 from live_util import COMPUTES, PATHS, chain
-from tidelog import ArityError, KnowledgeBase
+from tidelog import ArityError, ConstraintError, KnowledgeBase
 from tidelog.engine.engine import Engine
 from tidelog.engine.transaction.transaction import Transaction
 from tidelog.live.backlog import Batch, Part, Submission
@@ -55,6 +55,27 @@ def test_updates_are_taken_in_while_arrays_grow_and_closures_are_built(monkeypat
         assert not any(waiting)
         assert len(kb.facts("path")) == 41 * 40 // 2 + 41
         audit(kb)
+
+
+def test_an_update_is_not_lost_if_another_one_is_refused_while_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its batch then gets new parts, since what the refused one would have overwritten counts again."""
+    monkeypatch.setattr(tidelog.facts.encoding, "PIECE", 1)
+    kb = KnowledgeBase(f"{PATHS} :- on(X), broken(X).")
+    kb.update(add=chain(6))
+    live = kb.live()
+    void = live.submit(add={"lamp": [("hall",)]})
+    urgent = live.submit(delete={"lamp": [("hall",)]}, priority=1)
+    while not live.is_settled(urgent):
+        live.step()
+    assert not live.is_settled(void)
+    live.submit(delete={"edge": [(2, 3), (4, 5)]})
+    refused = live.submit(add={"on": [(1,)], "broken": [(1,)]})
+    with pytest.raises(ConstraintError, match=f"update {refused}|violates"):
+        live.step()
+    live.step(1000)
+    assert live.pending == 0
+    assert set(kb.facts("edge")) == {(0, 1), (1, 2), (3, 4), (5, 6)}
+    audit(kb)
 
 
 # --- while a kernel runs

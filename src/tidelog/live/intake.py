@@ -175,7 +175,8 @@ class Intake:
                 self.waiting.append(Batch())
             batch = self.waiting[-1]
             assert isinstance(batch, Batch)
-            batch.parts.append(self._encoded(submission, batch))
+            part = self._encoded(submission, batch)  # Meanwhile, others may be refused, and the batch gets new parts.
+            batch.parts.append(part)
         self.news = True
         # Last: an exception before this leaves the submission where it is.
         self.incoming.popleft()
