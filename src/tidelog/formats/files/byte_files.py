@@ -115,7 +115,8 @@ def new_files(folder: Path) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(dir=folder, prefix=".unfinished-", ignore_cleanup_errors=True) as unfinished:
             yield Path(unfinished)
             for path in Path(unfinished).iterdir():
-                os.replace(path, folder / path.name)
+                with io_errors(str(folder / path.name)):
+                    os.replace(path, folder / path.name)
 
 
 def read_lines(stream: Readable, source: str) -> Iterator[tuple[int, list[bytes]]]:
