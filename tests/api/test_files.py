@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tidelog import IRI, DataError, KnowledgeBase, Literal, ParseError, TidelogError
+from tidelog import IRI, DataError, KnowledgeBase, Literal, ParseError, StorageError, TidelogError
 from tidelog.formats import WRITE_FORMATS, read_facts
 
 PATHS = "path(X, Y) :- edge(X, Y). path(X, Z) :- path(X, Y), edge(Y, Z)."
@@ -87,6 +87,7 @@ def test_what_cannot_be_loaded_is_told(tmp_path: Path) -> None:
         (triples, {"predicate": "p"}, "name their predicates"),
         (3, {}, "takes the path of a file or folder"),
         ("a\0b", {}, "is no path"),
+        ("", {}, "is no path"),
     ]
     for source, options, message in cases:
         with pytest.raises(TidelogError) as caught:
@@ -96,6 +97,17 @@ def test_what_cannot_be_loaded_is_told(tmp_path: Path) -> None:
 
 
 # ---- export
+
+
+def test_an_empty_path_is_not_the_present_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    kb = KnowledgeBase("p(1).")
+    for write_to in (kb.save, kb.export, KnowledgeBase.open):
+        with pytest.raises(StorageError, match=r"`\.` is the present folder"):
+            write_to("")
+    assert not list(tmp_path.iterdir())
+    kb.save(".")
+    assert len(KnowledgeBase.open(".")) == 1
 
 
 @pytest.mark.parametrize("format", [format for format in WRITE_FORMATS if not format.startswith("nt")])

@@ -492,9 +492,10 @@ def test_a_full_standard_output_is_told(program: str, tmp_path: Path, arguments:
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
 @pytest.mark.parametrize("option", ["--help", "--version"])
-def test_a_full_standard_output_is_told_of_help_too(option: str) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_standard_output_is_told_of_help_too(option: str, unbuffered: str) -> None:
     with open("/dev/full", "w") as full:
-        done = in_process(option, stdout=full)
+        done = in_process(option, stdout=full, env={**os.environ, "PYTHONUNBUFFERED": unbuffered})
     assert done.returncode == 2
     assert done.stderr.startswith("error: cannot write to standard output")
 
@@ -507,13 +508,27 @@ def test_a_closed_standard_input_is_told(program: str, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["run {program}", "graph {program}", "shell {program}", "run none.dlog"])
-@pytest.mark.parametrize("closed", [1, 2])
-def test_output_that_is_closed_goes_nowhere(program: str, command: str, closed: int) -> None:
+def test_messages_go_nowhere_where_standard_error_is_closed(program: str, command: str) -> None:
     arguments = command.format(program=program).split()
     whole = in_process(*arguments, input="?- path(a, X).\n")
-    done = in_process(*arguments, input="?- path(a, X).\n", preexec_fn=lambda: os.close(closed))
-    assert done.returncode == whole.returncode
-    assert (done.stdout, done.stderr) == (("", whole.stderr) if closed == 1 else (whole.stdout, ""))
+    done = in_process(*arguments, input="?- path(a, X).\n", preexec_fn=lambda: os.close(2))
+    assert (done.returncode, done.stdout, done.stderr) == (whole.returncode, whole.stdout, "")
+
+
+@pytest.mark.parametrize("command", ["run {program}", "graph {program}", "shell {program}", "--help"])
+def test_a_closed_standard_output_is_told(program: str, command: str) -> None:
+    arguments = command.format(program=program).split()
+    done = in_process(*arguments, input="?- path(a, X).\n", preexec_fn=lambda: os.close(1))
+    assert done.returncode == 2
+    assert done.stderr == "error: cannot write to standard output: Bad file descriptor; write elsewhere\n"
+
+
+def test_who_prints_nothing_needs_no_standard_output(program: str, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.dlog"
+    rules.write_text("p(a). q(X) :- p(X).")
+    out = tmp_path / "out"
+    done = in_process("run", str(rules), "--out", str(out), preexec_fn=lambda: os.close(1))
+    assert (done.returncode, done.stderr, (out / "q.csv").read_text()) == (0, "", "a\n")
 
 
 def test_a_character_that_standard_output_lacks_is_told(tmp_path: Path) -> None:
@@ -527,6 +542,9 @@ def test_a_character_that_standard_output_lacks_is_told(tmp_path: Path) -> None:
 def test_an_unwritable_output_is_told(program: str, tmp_path: Path, capsys: Captured) -> None:
     assert main(["graph", program, "--out", str(tmp_path / "no" / "such" / "folder")]) == 2
     assert "No such file" in capsys.readouterr().err
+    (tmp_path / "out" / "path.csv").mkdir(parents=True)
+    assert main(["run", program, "--out", str(tmp_path / "out")]) == 2
+    assert f"error: {tmp_path / 'out' / 'path.csv'}: Is a directory" in capsys.readouterr().err
 
 
 def test_missing_packages_are_told(program: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:

@@ -234,6 +234,39 @@ def test_the_shell_says_the_same_of_a_server_as_of_a_program(tmp_path: Path) -> 
                 list(there.execute(text))
 
 
+@pytest.mark.parametrize("token", ["é", "0123456789abcdef\n", " 0123456789abcdef", "", "a\0b"])
+def test_a_token_that_cannot_be_sent_is_told(token: str) -> None:
+    for connect in (tidelog.connect, tidelog.connect_async):
+        with pytest.raises(TidelogError, match="the token is wrong") as caught:
+            connect("http://127.0.0.1:9", token)
+        assert not token.strip() or token.strip() not in str(caught.value)
+
+
+def test_the_token_of_the_command_line(
+    server: ServerProcess, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask = ["run", "--server", server.url, "-q", "path(a, b)"]
+    monkeypatch.setenv("TIDELOG_TOKEN", "é")
+    assert main(ask) == 2
+    assert "error: the token is wrong" in capsys.readouterr().err
+    monkeypatch.setenv("TIDELOG_TOKEN", "")  # as good as none
+    assert main(ask) == 0
+
+
+def test_bad_updates_of_a_file_are_told_once(
+    server: ServerProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "updates.jsonl"
+    path.write_text('no json\n{"add": {"edge": [["one"]]}}\n')
+    stream = ["stream", "--server", server.url, "--updates", str(path)]
+    assert main(stream) == 2
+    assert capsys.readouterr().err.startswith(f"error: {path}, line 1: not JSON")
+    assert main([*stream, "--on-error", "continue"]) == 0
+    first, second = capsys.readouterr().err.splitlines()[:2]
+    assert first.startswith(f"error: {path}, line 1: not JSON")
+    assert second.startswith(f"error: {path}, line 2: `edge` has")
+
+
 def test_updates_from_a_file_go_to_a_server(
     server: ServerProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

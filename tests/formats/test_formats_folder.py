@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from formats_util import rows_of, same, write
 from tidelog import DataError, Literal
-from tidelog.formats import columns_of, read_facts, write_facts, write_folder
+from tidelog.formats import columns_of, read_facts, total_bytes, write_facts, write_folder
 from tidelog.formats.files.folder import file_of_predicate, predicate_of_file
 
 
@@ -46,6 +46,18 @@ def test_links_out_of_the_folder_are_refused(tmp_path: Path) -> None:
     (folder / "edge.csv").symlink_to(secret)
     with pytest.raises(DataError, match="leads out of the folder"):
         list(read_facts(folder))
+
+
+@pytest.mark.parametrize(("target", "reason"), [("edge.csv", "symbolic links"), ("gone.csv", "No such file")])
+@pytest.mark.parametrize("inner", ["", "edge.csv"])
+def test_links_that_lead_to_no_file_are_told(tmp_path: Path, target: str, reason: str, inner: str) -> None:
+    (tmp_path / inner).mkdir(exist_ok=True)
+    (tmp_path / inner / "edge.csv").symlink_to(target)
+    message = f"{tmp_path / inner / 'edge.csv'}: .*{reason}"
+    with pytest.raises(DataError, match=message):
+        list(read_facts(tmp_path))
+    with pytest.raises(DataError, match=message):
+        total_bytes(tmp_path)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "jsonl", "nt", "dlog", "parquet"])

@@ -103,6 +103,7 @@ def test_damaged_files_are_told(tmp_path: Path) -> None:
     for path, reason in (
         (write(tmp_path, "cut.csv.gz", zipped[:-10]), "gzip"),
         (write(tmp_path, "plain.csv.gz", b"a,b\n"), "gzip"),
+        (write(tmp_path, "empty.csv.gz", b""), "empty.csv.gz: damaged gzip"),
         (write(tmp_path, "cut.parquet", good.read_bytes()[:-20]), "Parquet"),
         (write(tmp_path, "text.parquet", b"a,b\n"), "Parquet"),
         (write(tmp_path, "empty.parquet", b""), "Parquet"),

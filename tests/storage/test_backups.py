@@ -40,11 +40,28 @@ def more_than_a_store(file: Path) -> None:
         archive.addfile(member, io.BytesIO(b"x"))
 
 
+def without_its_last_member(file: Path) -> None:
+    with tarfile.open(file) as archive:
+        last = archive.getmembers()[-1]
+    file.write_bytes(file.read_bytes()[: last.offset])
+
+
+def with_another_byte(file: Path) -> None:
+    with tarfile.open(file) as archive:
+        terms = archive.getmember("snapshot-1/terms.arrays")
+    content = bytearray(file.read_bytes())
+    content[terms.offset_data + terms.size // 2] ^= 1
+    file.write_bytes(content)
+
+
 def no_archive(file: Path) -> None:
     file.write_bytes(b"no tar at all")
 
 
-@pytest.mark.parametrize("damage", [no_archive, not_whole, zipped_and_not_whole, more_than_a_store])
+@pytest.mark.parametrize(
+    "damage",
+    [no_archive, not_whole, zipped_and_not_whole, more_than_a_store, without_its_last_member, with_another_byte],
+)
 def test_a_backup_that_cannot_be_restored_leaves_nothing_behind(
     home: Path, tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:

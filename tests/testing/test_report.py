@@ -57,14 +57,17 @@ def test_what_cannot_be_tested_is_told(folder: Path, capsys: Captured) -> None:
         assert main(["test", *arguments]) == 2
         assert message in capsys.readouterr().err
     (folder / "broken.test.dlog").write_text("@holds p(a")
+    (folder / "empty.test.dlog").write_text("")
     assert main(["test", str(folder)]) == 2
     captured = capsys.readouterr()
+    assert f"error: {folder / 'empty.test.dlog'}: there is no test in it" in captured.err
     assert "broken.test.dlog:1:" in captured.err
-    assert "3 passed, 1 failed, 1 file cannot be read in" in captured.out
+    assert "3 passed, 1 failed, 2 files cannot be read in" in captured.out
 
 
 def test_pytest_collects_the_same_files(folder: Path) -> None:
     (folder / "broken.test.dlog").write_text("@holds p(a")
+    (folder / "empty.test.dlog").write_text("% nothing yet")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "tidelog.testing.pytest_plugin", "-v"]
     done = subprocess.run(
         [*command, "--continue-on-collection-errors", "."],
@@ -80,6 +83,7 @@ def test_pytest_collects_the_same_files(folder: Path) -> None:
     assert f"{folder / 'deeper' / 'bad.test.dlog'}:3: @expect p(X): (b)." in done.stdout
     assert "+ (a)  is not expected" in done.stdout
     assert "broken.test.dlog:1:11: expected" in done.stdout
+    assert "empty.test.dlog: there is no test in it" in done.stdout
     assert "Traceback" not in done.stdout
     assert "3 passed" in done.stdout
 

@@ -111,6 +111,22 @@ def test_headers_of_csv_files_are_told(folder: Path) -> None:
     assert told(folder, '@use "edge.csv", no header.\n@expect edge(X, Y): (a, b), (from, to).') == []
 
 
+def test_queries_have_all_forms(folder: Path) -> None:
+    text = """@prefix ex: <http://e.org/> .
+p(1). ex:q(2).
+@holds ( p(1) ; ex:q(1) ).
+@fails ( p(2) ; ex:q(1) ).
+@holds X in range(0, 3), p(X).
+@holds 1 = count { Z : p(Z) }.
+@expect p(X), Y = count { Z : p(Z) }: (1, 1).   % {
+@expect p(X), Y = count { Z : p(Z), 0 = count { V : ex:q(V), V < Z } }: (1, 1).
+@expect ( p(X) ; ex:q(X) ), X in range(1, 3): (1), (2).
+"""
+    assert told(folder, text) == []
+    [failure] = told(folder, "p(1).\n@expect X in range(0, 3), p(X): (2).")
+    assert "- (2)  is expected\n    + (1)  is not expected" in failure
+
+
 # ---- what fails
 
 
@@ -192,7 +208,15 @@ def test_an_update_that_is_refused_ends_its_test(folder: Path) -> None:
         ("@proof p(a).", "expected a fact and what its proof rests on"),
         ("@proof p(X) :- q(X).", "without variables"),
         ("@proof p(a) :- q(a), 1 < 2.", "without variables and comparisons"),
-        ("@holds p(X), Y > 3.", "Y"),
+        ("p(1).\n@holds p(X), Y > 3.", ":2:14: variable `Y` is not bound in the query\n   2 | @holds p(X), Y > 3."),
+        ("@holds p(X), p(X) < 3.", ":1:14: there is no function `p`\n   1 | @holds p(X), p(X) < 3."),
+        ("@fails ( p(X) ; q(X) ), Y < 3.", ":1:25: variable `Y` is not bound"),
+        ("@holds p(X), 1 = count { Z : q(Z), Y < Z }.", ":1:36: variable `Y` is not bound"),
+        ("p(X) :- q(X), X in range(0, Y).\n@holds p(a).", ":1:29: variable `Y` is not bound"),
+        ("@expect p(X), 1 = count { Z : q(Z).", "expected answers are missing"),
+        ("", "there is no test in it; write what is expected"),
+        ("p(1).", "there is no test in it"),
+        ('@use "rules.dlog".', "there is no test in it"),
         ('@holds p(a).\n@test "late".', "before the first `@test`"),
         ('@test "x".\n@holds p(a).\n@use "facts".', "what a test starts with comes first"),
     ],

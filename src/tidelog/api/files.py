@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidelog.errors import DataError, TidelogError
-from tidelog.facts.arguments import check_folder
+from tidelog.facts.arguments import checked_path
 from tidelog.facts.results import FactTable
 from tidelog.formats.batch import FactBatch
 from tidelog.formats.columns.column_order import sorted_columns
@@ -52,8 +52,7 @@ def facts_to_load(
             kind = type(source).__name__
             raise DataError(f"`load` takes the path of a file or folder, or what `tidelog.formats` reads, not a {kind}")
         return source
-    path = Path(source)
-    check_folder(path)
+    path = checked_path(source)
     if not path.exists():
         raise DataError(f"{path}: no such file or folder; check the path")
     if is_home(path):
@@ -73,7 +72,7 @@ def export(
     kb: KnowledgeBase, folder: str | PathLike[str], format: str, predicates: Iterable[str] | None, explicit: bool
 ) -> list[Path]:
     """Write the facts of predicates to a folder, a file each, in ascending order."""
-    check_folder(Path(folder))
+    path = checked_path(folder)
     if isinstance(predicates, str):
         raise TidelogError(f'`predicates` is a list of names, such as ["{predicates}"]')
     known = kb.explicit_predicates if explicit else kb.predicates
@@ -82,7 +81,7 @@ def export(
     names = [resolve_predicate(name, prefixes) for name in (known if predicates is None else predicates)]
 
     view = kb.explicit if explicit else kb.facts
-    return write_folder(Path(folder), ((name, sorted_facts(view(name))) for name in dict.fromkeys(names)), format)
+    return write_folder(path, ((name, sorted_facts(view(name))) for name in dict.fromkeys(names)), format)
 
 
 def sorted_facts(facts: FactTable) -> list[Columns]:

@@ -382,12 +382,10 @@ class KnowledgeBase(ReadableKnowledge):
             >>> tidelog.KnowledgeBase.open("store")
             <KnowledgeBase: 1 fact, 0 rules>
         """
-        from pathlib import Path
-
         from tidelog.api.persistence import save
 
         with self._lock.working():
-            save(self._knowledge, Path(folder))
+            save(self._knowledge, folder)
 
     @classmethod
     def open(
@@ -415,11 +413,9 @@ class KnowledgeBase(ReadableKnowledge):
             >>> len(tidelog.KnowledgeBase.open("network"))
             2
         """
-        from pathlib import Path
-
         from tidelog.api.persistence import opened
 
-        with opened(Path(folder), journal, read_only) as saved:
+        with opened(folder, journal, read_only) as saved:
             with saved.fitting():
                 kb = cls(**saved.image.options)
             for name, function in (functions or {}).items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 
 from tidelog.engine.image import MOST_COUNTED, Image
@@ -16,7 +17,7 @@ from tidelog.engine.update.deltas import Request
 from tidelog.engine.update.failures import Failures
 from tidelog.engine.update.runner import Limits
 from tidelog.errors import StorageError, StorageWarning, TidelogError, warn
-from tidelog.facts.arguments import check_folder
+from tidelog.facts.arguments import checked_path
 from tidelog.facts.encoding import check_arities_of
 from tidelog.facts.results import Change
 from tidelog.language.checks import check_arities, foreign_functions
@@ -29,9 +30,9 @@ from tidelog.storage.journal import from_json
 OnReplay = Callable[[Mapping[str, str], Change], None]
 
 
-def save(knowledge: Knowledge, folder: Path) -> None:
+def save(knowledge: Knowledge, into: str | PathLike[str]) -> None:
     """Save into a folder, which may be the one whose journal this knowledge base keeps."""
-    check_folder(folder)
+    folder = checked_path(into)
     home, followed = knowledge.home, knowledge.followed
     if followed is not None and followed.folder == folder.resolve():
         raise StorageError(f"{folder} is open for reading only, and belongs to its writer; save elsewhere")
@@ -143,9 +144,9 @@ class SavedFolder:
 
 
 @contextmanager
-def opened(folder: Path, journal: bool, read_only: bool) -> Iterator[SavedFolder]:
+def opened(saved: str | PathLike[str], journal: bool, read_only: bool) -> Iterator[SavedFolder]:
     """A folder to restore a knowledge base from. It is closed again if that fails."""
-    check_folder(folder)
+    folder = checked_path(saved)
     if read_only:
         if journal:
             raise StorageError("a knowledge base that is open for reading only keeps no journal; choose one of the two")

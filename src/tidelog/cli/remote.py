@@ -19,6 +19,7 @@ from tidelog.language.parse_messages import Source
 
 if TYPE_CHECKING:
     from tidelog.client.connection import Connection
+    from tidelog.client.results import RemoteChange
 
 TOKEN = "TIDELOG_TOKEN"
 
@@ -35,7 +36,7 @@ def connected(options: Namespace) -> Connection:
             raise TidelogError(f"--{name.replace('_', '-')} is for programs, and does not go with --server")
     with needing("--server", "client"):
         from tidelog.client.connection import connect
-    return connect(options.server, os.environ.get(TOKEN))
+    return connect(options.server, os.environ.get(TOKEN) or None)
 
 
 def run(options: Namespace) -> int:
@@ -79,15 +80,23 @@ def stream(options: Namespace) -> int:
     with connected(options) as kb, output(options.out) as out:
         for unread in formats.open_updates(options.updates):
             try:
-                change = kb.update(**unread.read())
+                change = _sent(kb, unread)
             except TidelogError as error:
-                refused = TidelogError(f"{unread.place}: {error}")
                 if options.on_error == "stop":
-                    raise refused from None
-                print(f"error: {refused}", file=sys.stderr)
+                    raise
+                print(f"error: {error}", file=sys.stderr)
                 continue
             print(formats.change_to_json(change), file=out, flush=True)
     return 0
+
+
+def _sent(kb: Connection, unread: formats.Unread) -> RemoteChange:
+    """The change that an update makes. An error names its place, as one in reading it does by itself."""
+    update = unread.read()
+    try:
+        return kb.update(**update)
+    except TidelogError as error:
+        raise TidelogError(f"{unread.place}: {error}") from None
 
 
 def shell(options: Namespace) -> int:

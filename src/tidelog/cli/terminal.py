@@ -21,13 +21,13 @@ class OutputError(Exception):
 
 
 def open_closed_streams() -> None:
-    """Open the standard streams that are closed: output goes nowhere, and reading fails.
+    """Open the standard streams that are closed: reading and results fail, and messages go nowhere.
 
     Otherwise the next file to be opened would get the descriptor of the stream.
     """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+    for name, mode, access in (("stdin", "r", os.O_WRONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY)):
         if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), mode, encoding="utf-8"))
+            setattr(sys, name, os.fdopen(os.open(os.devnull, access), mode, encoding="utf-8"))
 
 
 @contextmanager
@@ -36,7 +36,11 @@ def checked_output() -> Iterator[None]:
     file = sys.stdout
     with redirect_stdout(cast(TextIO, _CheckedOutput(file))):
         try:
-            yield
+            try:
+                yield
+            except SystemExit:  # as `--help` ends
+                sys.stdout.flush()
+                raise
             sys.stdout.flush()
         finally:
             try:

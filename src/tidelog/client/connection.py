@@ -39,7 +39,14 @@ SILENCE = 45.0
 
 
 def headers_of(token: str | None) -> dict[str, str]:
-    return {} if token is None else {"Authorization": f"Bearer {token}"}
+    if token is None:
+        return {}
+    if not (token.isascii() and token.isprintable() and token.strip() == token != ""):
+        raise TidelogError(
+            "the token is wrong: it is empty, or has a line break, blanks around it or other characters "
+            "that no token has; give it as it was made"
+        )
+    return {"Authorization": f"Bearer {token}"}
 
 
 def read_answer(call: Call[Answer], response: httpx.Response) -> Answer:

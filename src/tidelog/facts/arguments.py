@@ -67,14 +67,19 @@ def checked_time(at: object) -> int:
     return time
 
 
-def check_folder(folder: Path) -> None:
-    """Refuse a path that no file system accepts."""
+def checked_path(path: str | os.PathLike[str]) -> Path:
+    """A path that a file system accepts. An empty one is refused, since `Path` takes it for the present folder."""
+    from pathlib import Path
+
+    if not os.fspath(path):
+        raise StorageError("'' is no path: give the name of a file or folder; `.` is the present folder")
     try:
-        named = b"\0" not in os.fsencode(folder)
+        named = b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
         named = False
     if not named:
-        raise StorageError(f"{str(folder)!a:.60} is no path: it holds NUL or half of a surrogate pair")
+        raise StorageError(f"{os.fspath(path)!a:.60} is no path: it holds NUL or half of a surrogate pair")
+    return Path(path)
 
 
 def check_limits(max_facts: object, timeout: object) -> None:

@@ -188,11 +188,11 @@ class Knowledge:
             check_arities_of((request.add, request.delete), update.arities)
             return self.apply(request, update, checked_commit(commit), time)
 
-    def add_program(self, text: str, syntax: str = DLOG) -> None:
-        """Add the facts and rules of a text, and what it declares."""
-        program = parse_program(text, syntax=syntax, names=self.catalogue.names(self.functions))
+    def add_program(self, text: str, syntax: str = DLOG, source: str = "<program>") -> None:
+        """Add the facts and rules of a text, and what it declares. `source` is its name in messages."""
+        program = parse_program(text, source, syntax=syntax, names=self.catalogue.names(self.functions))
         self.catalogue.declare(program.prefixes)
-        with self.lock.working(), told_of(text, "<program>"):
+        with self.lock.working(), told_of(text, source):
             try:
                 request, update = self.incoming.check(program.rows, {}, program, NO_PROGRAM)
                 check_types(program.facts, update.declared, self.catalogue.prefixes)

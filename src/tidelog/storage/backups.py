@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from tidelog.errors import StorageError
 from tidelog.storage.durable_files import create_file, force, force_folder, made_folder, read_file, storage_errors
-from tidelog.storage.home import CURRENT, Generation, is_home, read_current, require_folder
+from tidelog.storage.home import CURRENT, Generation, is_home, read_current, read_image, require_folder
 from tidelog.storage.journal import read_journal
 from tidelog.storage.snapshot_files import is_snapshot_file
 
@@ -98,7 +98,7 @@ def restore(file: Path, folder: Path) -> None:
         try:
             _unpack(file, folder, created)
             force_folder(folder)
-            read_current(folder)
+            read_image(folder)  # whether all of it is there
         except BaseException:
             _remove(created)
             raise

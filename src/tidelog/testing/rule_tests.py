@@ -20,20 +20,22 @@ parser of the language, and only `@expect` has to be taken apart beforehand. A f
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from tidelog.api.programs import read_program
-from tidelog.errors import DataError, ParseError, TidelogError
-from tidelog.formats.files.byte_files import decode, io_errors
+from tidelog.errors import DataError, ParseError
+from tidelog.formats.files.byte_files import data_error, decode, io_errors
 from tidelog.language import parse_atom, parse_program, parse_query, syntax_of_file
-from tidelog.language.checks import check_query
+from tidelog.language.checks import check_statement
 from tidelog.language.literals import unquote
-from tidelog.language.parse_messages import Source
+from tidelog.language.parse_messages import Source, told_of
 from tidelog.language.syntax import Atom, Constant, Negation, Program, Query, Rule, variables
+from tidelog.language.written.expansion import plain_forms
 from tidelog.values import Row
 
 SUFFIX = ".test.dlog"
@@ -48,7 +50,7 @@ _NAME = re.compile(rf"({_QUOTED})[ \t]*\.")
 _FILE = re.compile(rf"({_QUOTED})[ \t]*(?:,[ \t]*(header|no header)[ \t]*)?\.")
 # What `:` and brackets may stand in without a meaning.
 _OPAQUE = rf'{_QUOTED}|<[^\s<>"]*>'
-_COLON = re.compile(rf"(?:{_OPAQUE})|(:)(?=[\s(])")
+_COLON = re.compile(rf"{_OPAQUE}|({{)|(}})|(:)(?=[\s(])")
 _BRACKETS = re.compile(rf"{_OPAQUE}|{_COMMENT}|([(\[])|([)\]])")
 _SKIPPED = re.compile(rf"(?:\s|{_COMMENT})*")
 _LAST_DOT = re.compile(rf"\.{_SKIPPED.pattern}\Z")
@@ -146,13 +148,16 @@ class _Reader:
         found = list(_DIRECTIVE.finditer(self._text))
         starts = [directive.start() for directive in found]
         self._plain(0, starts[0] if starts else len(self._text))
-        for directive, end in zip(found, [*starts[1:], len(self._text)], strict=True):
+        for directive, (_, end) in zip(found, pairwise([*starts, len(self._text)]), strict=True):
             name = directive[1]
             if name not in DIRECTIVES:
                 close = get_close_matches(name, DIRECTIVES, 1)
                 hint = f"did you mean `@{close[0]}`?" if close else f"there are {', '.join(DIRECTIVES)}"
                 self._fail(directive.start(1), f"there is no directive `@{name}`", hint)
             getattr(self, f"_{name}")(directive.start(1) - 1, directive.end(), end)
+        if not self._tests:
+            reason = "there is no test in it; write what is expected, such as `@holds path(a, b).`"
+            raise data_error(str(self._path), None, reason)
         return self._tests
 
     # --- what a test starts with ---
@@ -224,7 +229,7 @@ class _Reader:
         self._step(Holds(*self._shown(begin, end), self._query(start, end), holds=False))
 
     def _expect(self, begin: int, start: int, end: int) -> None:
-        colon = next((found.start() for found in _COLON.finditer(self._text, start, end) if found[1]), None)
+        colon = self._colon(start, end)
         if colon is None:
             self._fail(begin, "expected answers are missing", "write `@expect path(a, X): (b), (c).`, or `: none.`")
         query, rows = self._query(start, colon), tuple(self._rows(colon + 1, end))
@@ -244,13 +249,16 @@ class _Reader:
     # --- texts ---
 
     def _query(self, start: int, end: int) -> Query:
-        prefixes = self._given.prefixes
-        query = self._parsed(start, end, lambda text: parse_query(text, prefixes, ""))
-        try:
-            check_query(query, prefixes=prefixes)
-        except TidelogError as error:
-            raise type(error)(f"{self._path}: {error}") from None
-        return query
+        return self._parsed(start, end, lambda text: _checked_query(text, self._given.prefixes))
+
+    def _colon(self, start: int, end: int) -> int | None:
+        """Where a query ends and its answers begin. A colon within braces belongs to an aggregate."""
+        depth = 0
+        for found in _COLON.finditer(self._text, start, end):
+            depth += bool(found[1]) - bool(found[2])
+            if found[3] and depth == 0:
+                return found.start()
+        return None
 
     def _rows(self, start: int, end: int) -> Iterator[Row]:
         """Answers in brackets, with commas between them."""
@@ -294,8 +302,11 @@ class _Reader:
         line_start = self._text.rfind("\n", 0, start) + 1
         padding = "\n" * self._text.count("\n", 0, start) + " " * (start - line_start)
         try:
-            return parse(padding + self._text[start:end])
+            with told_of(self._text, str(self._path)):
+                return parse(padding + self._text[start:end])
         except ParseError as error:
+            if error.mistake is not None:
+                raise
             told, _, hint = str(error).partition("\nhint: ")
             what = told.partition("\n")[0].partition(f":{error.line}:{error.column}: ")[2]
             raise self._source.error(error.line, error.column, what, hint) from None
@@ -320,6 +331,14 @@ class _Reader:
 
     def _fail(self, at: int, what: str, hint: str = "") -> NoReturn:
         raise self._source.error_at(at, what, hint)
+
+
+def _checked_query(text: str, prefixes: Mapping[str, str]) -> Query:
+    """A query that can be evaluated. Parts that only rules derive are checked as these rules are."""
+    query = parse_query(text, prefixes, "")
+    for statement in plain_forms(query):
+        check_statement(statement, prefixes=prefixes)
+    return query
 
 
 def _skipped(text: str, at: int) -> int:

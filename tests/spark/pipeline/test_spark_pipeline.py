@@ -210,6 +210,14 @@ def test_bad_configurations_are_told(tmp_path: Path, text: str, message: str) ->
         read_config(str(path))
 
 
+def test_a_configuration_that_is_no_text_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "pipeline.toml"
+    for content, message in ((b'program = "\xff"', "line 1: byte 0xff is not UTF-8"), (b"\x7fELF\0", "a NUL byte")):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=message):
+            read_config(str(path))
+
+
 def test_a_configured_pipeline(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "p.dlog").write_text("q(X, str(X)) :- p(X).")
     (tmp_path / "p.csv").write_text("5\n6.5\n")

@@ -92,7 +92,9 @@ def size_of_regular(path: Path) -> int:
 def open_input(path: Path, on_bytes: OnBytes = ignore_bytes) -> Iterator[Readable]:
     """A file to read, unzipped where its name ends in `.gz`."""
     with io_errors(str(path)):
-        size_of_regular(path)
+        size = size_of_regular(path)
+        if path.suffix == ".gz" and not size:
+            raise EOFError("the file is empty")  # which the decompressor takes for a file that holds nothing
         with path.open("rb") as file:
             counted = _Counted(file, on_bytes)
             if path.suffix == ".gz":
@@ -113,7 +115,8 @@ def new_files(folder: Path) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(dir=folder, prefix=".unfinished-", ignore_cleanup_errors=True) as unfinished:
             yield Path(unfinished)
             for path in Path(unfinished).iterdir():
-                os.replace(path, folder / path.name)
+                with io_errors(str(folder / path.name)):
+                    os.replace(path, folder / path.name)
 
 
 def read_lines(stream: Readable, source: str) -> Iterator[tuple[int, list[bytes]]]:

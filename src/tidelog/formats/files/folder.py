@@ -8,6 +8,7 @@ What is written to a folder appears there only when all of it is complete.
 from __future__ import annotations
 
 import gzip
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
@@ -230,7 +231,11 @@ def _parts(path: Path) -> list[Path]:
 
 
 def _refuse_outside(entry: Path, root: Path) -> None:
-    if entry.is_symlink() and not entry.resolve().is_relative_to(root.resolve()):
+    if not entry.is_symlink():
+        return
+    with files.io_errors(str(entry)):  # of a link that leads nowhere, or in a circle
+        target = Path(os.path.realpath(entry, strict=True))
+    if not target.is_relative_to(root.resolve()):
         raise files.data_error(str(entry), None, "a link that leads out of the folder; copy the file into the folder")
 
 

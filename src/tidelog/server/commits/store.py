@@ -72,13 +72,10 @@ class ServedStore:
 
     def _create(self) -> None:
         program = self.settings.program
-        text = ""
-        if program is not None:
-            text = read_program(program)
-        syntax = syntax_of_file(program or "")
         kb = KnowledgeBase(max_facts=self.settings.max_facts)
         self._register(kb)  # The program may call them.
-        kb._knowledge.add_program(text, syntax)
+        if program is not None:
+            kb._knowledge.add_program(read_program(program), syntax_of_file(program), program)
         with warnings.catch_warnings():  # Functions are not saved, and are registered at every start.
             warnings.simplefilter("ignore", StorageWarning)
             kb.save(self.folder)

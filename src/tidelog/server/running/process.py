@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import socket
+import ssl
 import sys
 import time
 
@@ -39,7 +40,7 @@ class Server(uvicorn.Server):
         for server in self.servers:
             for listening in server.sockets:
                 host, port = listening.getsockname()[:2]
-                scheme = "https" if self.config.is_ssl else "http"
+                scheme = "https" if self.config.ssl else "http"
                 shown = f"[{host}]" if ":" in host else host
                 tell("listening", url=f"{scheme}://{shown}:{port}/")
 
@@ -52,6 +53,7 @@ class Server(uvicorn.Server):
 def serve(settings: Settings) -> int:
     """Serve a store until SIGTERM or SIGINT; the exit code."""
     settings.check()
+    tls = _tls(settings)  # before a store is made
     set_up_logs(settings.json_logs)
     began = time.perf_counter()
     store = ServedStore(settings)
@@ -63,7 +65,7 @@ def serve(settings: Settings) -> int:
         application = Application(settings, store)
         sys.setswitchinterval(SWITCH)
         _spare_what_stays()
-        server = Server(_config(settings, application), application)
+        server = Server(_config(settings, application, tls), application)
         try:
             server.run()
         except SystemExit:
@@ -84,9 +86,29 @@ def _spare_what_stays() -> None:
     gc.freeze()
 
 
-def _config(settings: Settings, application: Application) -> uvicorn.Config:
+def _tls(settings: Settings) -> ssl.SSLContext | None:
+    """What speaks TLS with the certificate of the settings, if there is one."""
+    certificate, key = settings.certificate, settings.key
+    if certificate is None or key is None:
+        return None
+    for path in (certificate, key):  # `ssl` does not say which of them it cannot read.
+        try:
+            path.open("rb").close()
+        except OSError as problem:
+            raise TidelogError(f"cannot read {path}: {problem.strerror or problem}") from None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(certificate, key)
+    except ssl.SSLError as problem:
+        raise TidelogError(
+            f"{certificate} and {key} are no certificate and its key, both in PEM: {problem.reason or problem}"
+        ) from None
+    return context
+
+
+def _config(settings: Settings, application: Application, tls: ssl.SSLContext | None) -> uvicorn.Config:
     host, port = settings.address
-    return uvicorn.Config(
+    config = uvicorn.Config(
         application.asgi,
         host,
         port,
@@ -99,6 +121,7 @@ def _config(settings: Settings, application: Application) -> uvicorn.Config:
         server_header=False,
         timeout_graceful_shutdown=FAREWELL,
         timeout_keep_alive=75,
-        ssl_certfile=settings.certificate,
-        ssl_keyfile=settings.key,
     )
+    config.load()
+    config.ssl = tls
+    return config

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import traceback
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -41,12 +44,22 @@ def _path(text: str | None) -> Path | None:
     return None if text is None else Path(text)
 
 
+def _told(problem: Exception) -> str:
+    """What went wrong in an import, and where."""
+    if isinstance(problem, ImportError | SyntaxError):
+        return str(problem)  # which names the module, or the place
+    last = traceback.extract_tb(problem.__traceback__)[-1]
+    return f"{type(problem).__name__}: {problem} ({last.filename}, line {last.lineno})"
+
+
 def functions_of(module: str) -> Mapping[str, Callable[..., Any]]:
-    """The functions that a module offers to rules: its mapping `functions`."""
+    """The functions that a module offers to rules: its mapping `functions`. It may lie in the present folder."""
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
     try:
         found = import_module(module)
-    except ImportError as problem:
-        raise TidelogError(f"cannot import {module}: {problem}") from None
+    except Exception as problem:  # Whatever the module does runs here.
+        raise TidelogError(f"cannot import {module}: {_told(problem)}") from problem
     functions = getattr(found, "functions", None)
     if not isinstance(functions, Mapping):
         raise TidelogError(f"{module} has no mapping `functions`, such as functions = {{'distance': distance}}")

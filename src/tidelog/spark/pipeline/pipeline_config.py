@@ -13,7 +13,7 @@ from typing import Any
 
 from tidelog.api.programs import read_program
 from tidelog.errors import DataError
-from tidelog.formats.files.byte_files import io_errors
+from tidelog.formats.files.byte_files import decode, io_errors
 from tidelog.language import DLOG, convert, parse_program, syntax_of_file
 from tidelog.spark.data.fact_sources import Source
 from tidelog.spark.options import Options
@@ -148,9 +148,9 @@ def read_config(path: str) -> PipelineConfig:
         1000
     """
     with io_errors(path):
-        text = Path(path).read_text(encoding="utf-8")
+        data = Path(path).read_bytes()
     try:
-        found = tomllib.loads(text)
+        found = tomllib.loads(decode(data, path, 1))
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"{path}: not TOML: {error}") from None
     read = _Table(path, found, _TOP)
