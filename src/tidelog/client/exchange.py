@@ -55,6 +55,8 @@ def error_of(status: int, problem: Any) -> TidelogError:
         return errors.ParseError(detail, mistake.get("line", 1), mistake.get("column", 1))
     if kind == "evaluation":
         return errors.EvaluationError(detail, 1)
+    if kind == "limit":
+        return errors.LimitError(detail, str((problem.get("limit") or {}).get("name", "capacity")))
     known = _KINDS.get(kind)
     return ServerError(detail, problem) if known is None else known(detail)
 
@@ -66,7 +68,6 @@ _KINDS: Mapping[str, type[TidelogError]] = {
     "unknown-rule": errors.UnknownRuleError,
     "constraint": errors.ConstraintError,
     "data": errors.DataError,
-    "limit": errors.LimitError,
     "storage": errors.StorageError,
     "refused": TidelogError,
 }
