@@ -176,7 +176,7 @@ class AsyncConnection(Remote):
 
     async def prefixes(self) -> dict[str, str]:
         """The declared prefixes, and the IRIs that they stand for."""
-        found: dict[str, str] = (await self._send(exchange.get("/rules")))["prefixes"]
+        found: dict[str, str] = (await self._send(exchange.get("/predicates")))["prefixes"]
         return found
 
     async def constants(self) -> int:
@@ -215,8 +215,7 @@ class AsyncConnection(Remote):
 
     async def holds(self, fact: Any) -> bool:
         """Whether a fact holds."""
-        found: list[Proof] = await self._send(exchange.proofs(fact, {}, 1))
-        return bool(found)
+        return await self._send(exchange.holds(fact))
 
     async def explain(self, fact: Any, /, **values: object) -> Proof | None:
         """A proof of least height of a fact; None if it does not hold."""

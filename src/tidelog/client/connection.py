@@ -198,7 +198,7 @@ class Connection(Remote):
     @property
     def prefixes(self) -> dict[str, str]:
         """The declared prefixes, and the IRIs that they stand for."""
-        found: dict[str, str] = self._send(exchange.get("/rules"))["prefixes"]
+        found: dict[str, str] = self._send(exchange.get("/predicates"))["prefixes"]
         return found
 
     @property
@@ -244,8 +244,7 @@ class Connection(Remote):
         return int(self.statistics()["facts"])
 
     def __contains__(self, fact: object) -> bool:
-        found: list[Proof] = self._send(exchange.proofs(fact, {}, 1))
-        return bool(found)
+        return isinstance(fact, str | tuple) and self._send(exchange.holds(fact))
 
     # --- proofs -------------------------------------------------------------------------------------------------------
 

@@ -176,6 +176,11 @@ def proofs(fact: Any, values: Mapping[str, object], limit: int) -> Call[list[Pro
     return Call("POST", "/explain", lambda answer: list(map(_proof, answer["proofs"])), _asked(fact, values, limit))
 
 
+def holds(fact: Any) -> Call[bool]:
+    """Whether a fact holds, without a proof, which may name what somebody may not read."""
+    return Call("POST", "/explain", lambda answer: bool(answer["holds"]), _asked(fact, {}, 0))
+
+
 def why_not(fact: Any, values: Mapping[str, object]) -> Call[WhyNot]:
     def read(answer: Any) -> WhyNot:
         return WhyNot.of(answer["text"], answer["missing"], answer["in_the_way"])
