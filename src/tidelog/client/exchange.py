@@ -8,12 +8,21 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote
 
+import numpy as np
+
 from tidelog import errors
 from tidelog.client.results import RemoteAnswers, RemoteChange, RemoteRule
-from tidelog.errors import DataError, ServerError, TidelogError
+from tidelog.errors import (
+    CrossProductWarning,
+    DataError,
+    ServerError,
+    TidelogError,
+    UnknownPredicateWarning,
+    warn,
+)
 from tidelog.extras import FILES, needing
-from tidelog.facts.arguments import checked_time
-from tidelog.formats.columns.rows import is_table
+from tidelog.facts.arguments import checked_facts, checked_time
+from tidelog.formats.columns.rows import is_table, rows_of
 from tidelog.formats.files.jsonl import row_from_json, value_to_json
 from tidelog.moments import moment_at
 from tidelog.proofs.failure import WhyNot
@@ -61,6 +70,11 @@ def error_of(status: int, problem: Any) -> TidelogError:
     return ServerError(detail, problem) if known is None else known(detail)
 
 
+def is_unknown(error: ServerError) -> bool:
+    """Whether a server knows nothing of what was asked about."""
+    return error.problem.get("type") == "/problems/not-found"
+
+
 _KINDS: Mapping[str, type[TidelogError]] = {
     "unsafe-rule": errors.UnsafeRuleError,
     "stratification": errors.StratificationError,
@@ -78,7 +92,7 @@ def update(parts: Mapping[str, Any], key: str | None = None) -> Call[RemoteChang
     return Call(
         "POST",
         "/update",
-        RemoteChange.of,
+        _change,
         update_body(parts),
         {"rows": str(LISTED)},
         {"Idempotency-Key": key or uuid.uuid4().hex},
@@ -86,7 +100,22 @@ def update(parts: Mapping[str, Any], key: str | None = None) -> Call[RemoteChang
 
 
 def what_if(parts: Mapping[str, Any]) -> Call[RemoteChange]:
-    return Call("POST", "/what-if", RemoteChange.of, update_body(parts), {"rows": str(LISTED)})
+    return Call("POST", "/what-if", _change, update_body(parts), {"rows": str(LISTED)})
+
+
+def undo() -> Call[RemoteChange]:
+    return Call("POST", "/undo", _change, {})
+
+
+def _change(answer: Any) -> RemoteChange:
+    _warn(answer, CrossProductWarning)
+    return RemoteChange.of(answer)
+
+
+def _warn(answer: Any, kind: type[Warning]) -> None:
+    """Warn of what the server warns of. Of rules it has one kind of warnings, and of queries another."""
+    for text in answer["warnings"]:
+        warn(text, kind)
 
 
 def update_body(parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,14 +128,18 @@ def update_body(parts: Mapping[str, Any]) -> dict[str, Any]:
         facts = parts.get(side)
         if isinstance(facts, str):
             body[side] = facts
-        elif facts:
-            body[side] = {name: [_json_row(row, name) for row in _rows(rows)] for name, rows in facts.items()}
+        elif given := checked_facts(facts, side):
+            body[side] = {name: [_json_row(row, name) for row in _rows(rows, name)] for name, rows in given.items()}
     return body
 
 
-def _rows(rows: Any) -> Iterable[Any]:
+def _rows(rows: Any, name: str) -> Iterable[Any]:
+    if isinstance(rows, np.ndarray):
+        if rows.ndim != 2:
+            raise DataError(f"{name}: an array of {rows.ndim} dimensions; give one with two, a fact per row")
+        return rows.tolist()
     if not is_table(rows):
-        return rows
+        return rows_of(rows, name)
     import pyarrow as pa
 
     return (tuple(row.values()) for row in pa.table(rows).to_pylist())
@@ -145,6 +178,7 @@ def query(text: str, values: Mapping[str, object], cursor: str | None = None) ->
 
 
 def _answers(answer: Any) -> tuple[RemoteAnswers, str | None]:
+    _warn(answer, UnknownPredicateWarning)
     rows = map(row_from_json, answer["rows"])
     return RemoteAnswers(answer["variables"], rows, answer["update"], answer["errors"]), answer["next"]
 
@@ -226,7 +260,7 @@ def text(path: str, **parameters: str) -> Call[str]:
 def rules() -> Call[list[RemoteRule]]:
     def read(answer: Any) -> list[RemoteRule]:
         return [
-            RemoteRule(item["number"], item["text"], item["facts"], item["applications"], item["seconds"])
+            RemoteRule(item["text"], item["seconds"], item["applications"], item["facts"], item["number"])
             for item in answer["rules"]
         ]
 
