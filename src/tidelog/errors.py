@@ -46,6 +46,9 @@ class TidelogError(Exception):
 
     mistake: Mistake | None = None
 
+    # Whether the message may name predicates that whoever asked has not named.
+    names_others = False
+
 
 class ParseError(TidelogError):
     """A text that is not a program. `line` and `column` count from 1; the message shows the line and a hint.
@@ -201,16 +204,23 @@ class LatticeError(TidelogError):
 
 class LimitError(TidelogError):
     """`max_facts` or `timeout` was exceeded, and the message names the rule that ran away; or there are more facts of a
-    predicate, or more constants, than 32-bit numbers can count.
+    predicate, or more constants, than 32-bit numbers can count. `limit` is which limit it was: `max_facts`, `timeout`,
+    `max_matches`, or `capacity` for what no option allows more of.
 
     Examples:
         >>> kb = tidelog.KnowledgeBase("n(X + 1) :- n(X).", max_facts=1000)
         >>> try:
         ...     kb.update(add={"n": [(0,)]})
         ... except tidelog.LimitError as error:
-        ...     print("n(X + 1) :- n(X)." in str(error))
-        True
+        ...     print(error.limit, "n(X + 1) :- n(X)." in str(error))
+        max_facts True
     """
+
+    names_others = True
+
+    def __init__(self, message: str, limit: str = "capacity") -> None:
+        super().__init__(message)
+        self.limit = limit
 
 
 class DataError(TidelogError):

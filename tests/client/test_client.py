@@ -22,6 +22,8 @@ from tidelog.errors import ArityError, ParseError, StorageError, TidelogError, U
 from tidelog.server.commits.store import LEFT_OUT
 from tidelog.values import IRI, Literal
 
+TOKEN = "guest-0123456789abcdef"
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
@@ -279,6 +281,46 @@ def test_updates_from_a_file_go_to_a_server(
     nowhere = str(tmp_path / "missing" / "changes.jsonl")
     assert main([*stream, "--out", nowhere]) == 2
     assert "No such file or directory; check the path" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server whose `TOKEN` may read `path` alone."""
+    folder = tmp_path_factory.mktemp("guest")
+    (folder / "tokens").write_text(f"{TOKEN} read:path\n")
+    program = f"@prefix ex: <http://e.org/> .\n@predicate path/2.\n{PROGRAM}"
+    with served(folder / "store", "--tokens", str(folder / "tokens"), program=program) as found:
+        yield found
+
+
+def test_who_may_read_some_predicates_reads_them_from_the_command_line(
+    guest: ServerProcess, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDELOG_TOKEN", TOKEN)
+    assert main(["run", "--server", guest.url, "-q", "path(a, X)"]) == 0
+    assert "c" in capsys.readouterr().out
+    assert main(["run", "--server", guest.url, "-q", "edge(a, X)"]) == 2
+    with tidelog.connect(guest.url, token=TOKEN) as kb:
+        assert any("b" in line for line in Shell(kb).execute("?- path(a, X)."))  # type: ignore[arg-type]
+
+
+def test_who_may_read_some_predicates_has_a_knowledge_base_of_them(guest: ServerProcess, tmp_path: Path) -> None:
+    with tidelog.connect(guest.url, token=TOKEN) as kb:
+        assert kb.prefixes == {"ex": "http://e.org/"}
+        assert ("path", "a", "c") in kb
+        assert "path(a, c)" in kb
+        assert ("a", "c") in kb.facts("path")
+        assert ("path", "c", "a") not in kb
+        (written,) = kb.export(tmp_path, predicates=["path"])
+        assert len(written.read_text().splitlines()) == 3
+        with pytest.raises(tidelog.ServerError, match="may not read"):
+            ("edge", "a", "b") in kb  # noqa: B015
+
+    async def twin() -> tuple[bool, dict[str, str]]:
+        async with tidelog.connect_async(guest.url, token=TOKEN) as kb:
+            return await kb.holds(("path", "a", "c")), await kb.prefixes()
+
+    assert asyncio.run(twin()) == (True, {"ex": "http://e.org/"})
 
 
 def test_backup_beside_a_server_and_restore(server: ServerProcess, tmp_path: Path, kb: Connection) -> None:

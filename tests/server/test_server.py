@@ -259,6 +259,8 @@ def test_proofs_of_what_holds_of_what_does_not_and_of_what_went(http: httpx.Clie
     came = http.post("/explain-change", json={"fact": "path(a, q)", "update": gone - 1}).json()
     assert (came["came"], came["leaves"]) == (True, ["edge(c, q)"])
     refused(http.post("/explain-change", json={"fact": "path(a, nowhere)"}), 404, "not-found")
+    other = refused(http.post("/explain-change", json={"fact": "path(a, nowhere)", "update": gone}), 404, "not-found")
+    assert other["detail"] == f"commit {gone} did not change path(a, nowhere), or is out of reach"
 
 
 def test_rules_are_tried_replaced_and_taken_back(http: httpx.Client) -> None:

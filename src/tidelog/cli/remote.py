@@ -69,7 +69,7 @@ def graph(options: Namespace) -> int:
     if options.if_added or options.if_removed:
         raise TidelogError("--if-added and --if-removed are for programs, and do not go with --server")
     with connected(options) as kb:
-        drawn = kb.graph(options.format)
+        drawn = kb.graph.draw(options.format)
     with output(options.out) as out:
         out.write(drawn)
     return 0

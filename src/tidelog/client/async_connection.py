@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
 
+from tidelog.api.statistics import ListedRule
 from tidelog.client import exchange, several
-from tidelog.client.connection import (
+from tidelog.client.exchange import Call, GivenFacts
+from tidelog.client.graph import RemoteGraph
+from tidelog.client.picture import EventLines, Picture
+from tidelog.client.refusals import INSTEAD, Remote, refuse_folder, refuse_note, refuse_other_syntax
+from tidelog.client.results import RemoteAnswerChange, RemoteAnswers, RemoteChange, RemoteRule
+from tidelog.client.several import Requests
+from tidelog.client.subscriptions import subscription_request
+from tidelog.client.transport import (
     FIRST_PAUSES,
     PAUSES,
     SILENCE,
+    check_open,
     headers_of,
     is_busy,
     read_answer,
-    subscription_request,
     unreachable,
 )
-from tidelog.client.exchange import Call, GivenFacts
-from tidelog.client.picture import EventLines, Picture
-from tidelog.client.refusals import INSTEAD, Remote, refuse_folder
-from tidelog.client.results import RemoteAnswerChange, RemoteAnswers, RemoteChange, RemoteRule
-from tidelog.client.several import Requests
 from tidelog.errors import TidelogError
-from tidelog.facts.arguments import Time
+from tidelog.facts.arguments import Time, checked_marking
+from tidelog.language import DLOG
+from tidelog.live.update_sources import check_update
 from tidelog.proofs.failure import WhyNot
 from tidelog.proofs.proof import Proof
 from tidelog.values import Row
@@ -55,6 +60,7 @@ class AsyncConnection(Remote):
         self._reached = False
 
     async def _send(self, call: Call[Answer]) -> Answer:
+        check_open(self._http)
         for pause in (*(PAUSES if self._reached else FIRST_PAUSES), None):
             try:
                 response = await self._http.request(
@@ -84,9 +90,13 @@ class AsyncConnection(Remote):
         delete: GivenFacts = None,
         add_rules: str = "",
         remove_rules: str = "",
+        commit: None = None,
+        syntax: str = DLOG,
         at: Time | None = None,
     ) -> RemoteChange:
         """Apply one update: deletions before additions, all or nothing."""
+        refuse_note(commit)
+        refuse_other_syntax(syntax)
         parts = {"add": add, "delete": delete, "add_rules": add_rules, "remove_rules": remove_rules, "at": at}
         return await self._send(exchange.update(parts))
 
@@ -96,9 +106,11 @@ class AsyncConnection(Remote):
         delete: GivenFacts = None,
         add_rules: str = "",
         remove_rules: str = "",
+        syntax: str = DLOG,
         at: Time | None = None,
     ) -> RemoteChange:
         """The change that an update would make, which is not made."""
+        refuse_other_syntax(syntax)
         parts = {"add": add, "delete": delete, "add_rules": add_rules, "remove_rules": remove_rules, "at": at}
         return await self._send(exchange.what_if(parts))
 
@@ -106,28 +118,29 @@ class AsyncConnection(Remote):
         """Let time pass on the server: what has expired by then goes; see `KnowledgeBase.advance`."""
         return await self.update(at=to)
 
-    async def add_rules(self, text: str) -> RemoteChange:
+    async def add_rules(self, text: str, syntax: str = DLOG) -> RemoteChange:
         """An update that adds rules, and nothing else."""
-        return await self.update(add_rules=text)
+        return await self.update(add_rules=text, syntax=syntax)
 
-    async def remove_rules(self, text: str) -> RemoteChange:
+    async def remove_rules(self, text: str, syntax: str = DLOG) -> RemoteChange:
         """An update that removes rules, and nothing else."""
-        return await self.update(remove_rules=text)
+        return await self.update(remove_rules=text, syntax=syntax)
 
     async def undo(self) -> RemoteChange:
         """Take back the last change of rules."""
-        return RemoteChange.of(await self._send(exchange.post("/undo", {})))
+        return await self._send(exchange.undo())
 
     async def stream(
-        self, updates: Iterable[Mapping[str, Any]] | AsyncIterable[Mapping[str, Any]]
+        self, updates: Iterable[Mapping[str, Any]] | AsyncIterable[Mapping[str, Any]], marking: int = True
     ) -> AsyncIterator[RemoteChange]:
-        """The change of each update, in order."""
+        """The change of each update, in order. Nothing is looked at ahead, so that `marking` changes nothing."""
+        checked_marking(marking)
         if isinstance(updates, AsyncIterable):
             async for update in updates:
-                yield await self.update(**update)
+                yield await self.update(**check_update(update))
         else:
             for update in updates:
-                yield await self.update(**update)
+                yield await self.update(**check_update(update))
 
     async def load(
         self, source: Any, predicate: str | None = None, header: bool | None = None, types: Any = None
@@ -176,7 +189,7 @@ class AsyncConnection(Remote):
 
     async def prefixes(self) -> dict[str, str]:
         """The declared prefixes, and the IRIs that they stand for."""
-        found: dict[str, str] = (await self._send(exchange.get("/rules")))["prefixes"]
+        found: dict[str, str] = (await self._send(exchange.get("/predicates")))["prefixes"]
         return found
 
     async def constants(self) -> int:
@@ -196,18 +209,23 @@ class AsyncConnection(Remote):
         """What each rule has done and how long it took."""
         return await self._send(exchange.rules())
 
-    async def rules(self) -> list[str]:
-        """The rules of the program as text."""
-        return list(map(str, await self.rule_statistics()))
+    async def rules(self) -> list[ListedRule]:
+        """The rules of the program as text, each with the `facts` it derived and the `seconds` it took so far."""
+        return list(map(ListedRule.of, await self.rule_statistics()))
 
-    async def graph(self, format: str = "svg") -> str:
-        """The dependency graph as `svg`, `dot`, `mermaid` or `json`."""
-        return await self._send(exchange.text("/graph", format=format))
+    @property
+    def graph(self) -> RemoteGraph[Awaitable[str]]:
+        """The dependency graph: `await graph.draw("svg")`, `dot`, `mermaid` or `json`."""
+        return RemoteGraph(self._send)
 
     async def statistics(self) -> dict[str, Any]:
         """What there is on the server, and what it has done."""
         found: dict[str, Any] = await self._send(exchange.get("/statistics"))
         return found
+
+    async def count(self) -> int:
+        """How many facts there are, which `len` cannot wait for."""
+        return int((await self.statistics())["facts"])
 
     async def version(self) -> int:
         """The number of the last update."""
@@ -215,8 +233,7 @@ class AsyncConnection(Remote):
 
     async def holds(self, fact: Any) -> bool:
         """Whether a fact holds."""
-        found: list[Proof] = await self._send(exchange.proofs(fact, {}, 1))
-        return bool(found)
+        return await self._send(exchange.holds(fact))
 
     async def explain(self, fact: Any, /, **values: object) -> Proof | None:
         """A proof of least height of a fact; None if it does not hold."""
@@ -235,6 +252,7 @@ class AsyncConnection(Remote):
         """The answers of a query, and then what comes and what goes. A lost connection is made again, and nothing is
         missed or told twice.
         """
+        check_open(self._http)
         asked, picture, tries = subscription_request(query, values), Picture(), iter(FIRST_PAUSES)
         while True:
             try:

@@ -2,70 +2,37 @@
 
 from __future__ import annotations
 
-import json
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
+from queue import Queue
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
 
+from tidelog.api.statistics import ListedRule
 from tidelog.client import exchange, several
 from tidelog.client.exchange import Call, GivenFacts
-from tidelog.client.picture import EventLines, Picture
-from tidelog.client.refusals import Remote, refuse_folder
+from tidelog.client.facts import RemoteFacts
+from tidelog.client.graph import RemoteGraph
+from tidelog.client.refusals import Remote, refuse_folder, refuse_note, refuse_other_syntax
 from tidelog.client.results import RemoteAnswerChange, RemoteAnswers, RemoteChange, RemoteRule
 from tidelog.client.several import Requests
-from tidelog.errors import ServerError, SubscriptionWarning, TidelogError, warn
-from tidelog.facts.arguments import Time
+from tidelog.client.subscriptions import Changes, RemoteSubscription
+from tidelog.client.transport import FIRST_PAUSES, PAUSES, check_open, headers_of, is_busy, read_answer, unreachable
+from tidelog.errors import TidelogError
+from tidelog.facts.arguments import Time, checked_marking
+from tidelog.language import DLOG
+from tidelog.live.update_sources import Source, check_update, source_of
 from tidelog.proofs.failure import WhyNot
 from tidelog.proofs.proof import Proof
-from tidelog.values import Row
 
 if TYPE_CHECKING:
     from tidelog.language.syntax import Query
 
 Answer = TypeVar("Answer")
 Result = TypeVar("Result")
-
-# Seconds between two tries to reach a server: one that nobody has reached yet, and one that may be starting again.
-FIRST_PAUSES = (0.05, 0.1, 0.2, 0.4)
-PAUSES = (*FIRST_PAUSES, 0.8, 1.6, *[2.0] * 15)
-
-# Seconds without a sign of life, after which a stream is begun again; the server gives one every 15.
-SILENCE = 45.0
-
-
-def headers_of(token: str | None) -> dict[str, str]:
-    if token is None:
-        return {}
-    if not (token.isascii() and token.isprintable() and token.strip() == token != ""):
-        raise TidelogError(
-            "the token is wrong: it is empty, or has a line break, blanks around it or other characters "
-            "that no token has; give it as it was made"
-        )
-    return {"Authorization": f"Bearer {token}"}
-
-
-def read_answer(call: Call[Answer], response: httpx.Response) -> Answer:
-    """The value of an answer; raises what the server refused with."""
-    if response.is_success:
-        return call.read(response.text if call.plain else response.json())
-    try:
-        problem = response.json()
-    except ValueError:
-        problem = None
-    raise exchange.error_of(response.status_code, problem)
-
-
-def is_busy(response: httpx.Response) -> bool:
-    return response.status_code == 503
-
-
-def unreachable(url: str, problem: object) -> ServerError:
-    return ServerError(f"cannot reach {url}: {problem}; is the server there, and does it speak so?", {})
 
 
 class Connection(Remote):
@@ -84,6 +51,7 @@ class Connection(Remote):
         self._reached = False
 
     def _send(self, call: Call[Answer]) -> Answer:
+        check_open(self._http)
         for pause in (*(PAUSES if self._reached else FIRST_PAUSES), None):
             try:
                 response = self._http.request(
@@ -115,9 +83,13 @@ class Connection(Remote):
         delete: GivenFacts = None,
         add_rules: str = "",
         remove_rules: str = "",
+        commit: None = None,
+        syntax: str = DLOG,
         at: Time | None = None,
     ) -> RemoteChange:
         """Apply one update: deletions before additions, all or nothing; see `KnowledgeBase.update`."""
+        refuse_note(commit)
+        refuse_other_syntax(syntax)
         parts = {"add": add, "delete": delete, "add_rules": add_rules, "remove_rules": remove_rules, "at": at}
         return self._send(exchange.update(parts))
 
@@ -127,9 +99,11 @@ class Connection(Remote):
         delete: GivenFacts = None,
         add_rules: str = "",
         remove_rules: str = "",
+        syntax: str = DLOG,
         at: Time | None = None,
     ) -> RemoteChange:
         """The change that an update would make, which is not made."""
+        refuse_other_syntax(syntax)
         parts = {"add": add, "delete": delete, "add_rules": add_rules, "remove_rules": remove_rules, "at": at}
         return self._send(exchange.what_if(parts))
 
@@ -137,21 +111,24 @@ class Connection(Remote):
         """Let time pass on the server: what has expired by then goes; see `KnowledgeBase.advance`."""
         return self.update(at=to)
 
-    def add_rules(self, text: str) -> RemoteChange:
+    def add_rules(self, text: str, syntax: str = DLOG) -> RemoteChange:
         """An update that adds rules, and nothing else."""
-        return self.update(add_rules=text)
+        return self.update(add_rules=text, syntax=syntax)
 
-    def remove_rules(self, text: str) -> RemoteChange:
+    def remove_rules(self, text: str, syntax: str = DLOG) -> RemoteChange:
         """An update that removes rules, and nothing else."""
-        return self.update(remove_rules=text)
+        return self.update(remove_rules=text, syntax=syntax)
 
     def undo(self) -> RemoteChange:
         """Take back the last change of rules."""
-        return RemoteChange.of(self._send(exchange.post("/undo", {})))
+        return self._send(exchange.undo())
 
-    def stream(self, updates: Iterable[Mapping[str, Any]]) -> Iterator[RemoteChange]:
-        """The change of each update, in order."""
-        return (self.update(**update) for update in updates)
+    def stream(
+        self, updates: Iterable[Mapping[str, Any]] | Queue[Any] | Source, marking: int = True
+    ) -> Iterator[RemoteChange]:
+        """The change of each update, in order. Nothing is looked at ahead, so that `marking` changes nothing."""
+        checked_marking(marking)
+        return (self.update(**check_update(update)) for update in iter(source_of(updates).take, None))
 
     def load(
         self, source: Any, predicate: str | None = None, header: bool | None = None, types: Any = None
@@ -179,11 +156,11 @@ class Connection(Remote):
 
     def facts(self, predicate: str) -> RemoteFacts:
         """The facts of a predicate, as they are whenever one looks."""
-        return RemoteFacts(self, predicate, explicit=False)
+        return RemoteFacts(self._send, predicate, explicit=False)
 
     def explicit(self, predicate: str) -> RemoteFacts:
         """Only the explicit facts of a predicate."""
-        return RemoteFacts(self, predicate, explicit=True)
+        return RemoteFacts(self._send, predicate, explicit=True)
 
     @property
     def predicates(self) -> list[str]:
@@ -205,21 +182,22 @@ class Connection(Remote):
     @property
     def prefixes(self) -> dict[str, str]:
         """The declared prefixes, and the IRIs that they stand for."""
-        found: dict[str, str] = self._send(exchange.get("/rules"))["prefixes"]
+        found: dict[str, str] = self._send(exchange.get("/predicates"))["prefixes"]
         return found
 
     @property
-    def rules(self) -> list[str]:
-        """The rules of the program as text."""
-        return list(map(str, self.rule_statistics()))
+    def rules(self) -> list[ListedRule]:
+        """The rules of the program as text, each with the `facts` it derived and the `seconds` it took so far."""
+        return list(map(ListedRule.of, self.rule_statistics()))
 
     def rule_statistics(self) -> list[RemoteRule]:
         """What each rule has done and how long it took."""
         return self._send(exchange.rules())
 
-    def graph(self, format: str = "svg") -> str:
-        """The dependency graph as `svg`, `dot`, `mermaid` or `json`."""
-        return self._send(exchange.text("/graph", format=format))
+    @property
+    def graph(self) -> RemoteGraph[str]:
+        """The dependency graph: `graph.draw("svg")`, `dot`, `mermaid` or `json`."""
+        return RemoteGraph(self._send)
 
     def statistics(self) -> dict[str, Any]:
         """What there is on the server, and what it has done."""
@@ -251,8 +229,7 @@ class Connection(Remote):
         return int(self.statistics()["facts"])
 
     def __contains__(self, fact: object) -> bool:
-        found: list[Proof] = self._send(exchange.proofs(fact, {}, 1))
-        return bool(found)
+        return isinstance(fact, str | tuple) and self._send(exchange.holds(fact))
 
     # --- proofs -------------------------------------------------------------------------------------------------------
 
@@ -275,13 +252,15 @@ class Connection(Remote):
         """The answers of a query, and then what comes and what goes, as messages to iterate over. A lost connection is
         made again, and nothing is missed or told twice.
         """
-        return _Changes(self._http, query, values).messages()
+        return Changes(self._http, query, values).messages()
 
     def subscribe(
         self, query: str, on_change: Callable[[RemoteAnswerChange], object], /, **values: object
     ) -> RemoteSubscription:
-        """Be told of the answers of a query, and then of what comes and what goes, by a thread, until `close`."""
-        return RemoteSubscription(_Changes(self._http, query, values), query, on_change)
+        """Be told of the answers of a query, and then of what comes and what goes, by a thread, until `close`. What
+        cannot be followed is refused at once.
+        """
+        return RemoteSubscription(Changes(self._http, query, values), query, on_change)
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -301,134 +280,6 @@ class Connection(Remote):
 
     def __repr__(self) -> str:
         return f"<Connection: {self.url}>"
-
-
-class RemoteFacts:
-    """The facts of a predicate of a server, read page by page."""
-
-    def __init__(self, connection: Connection, predicate: str, explicit: bool) -> None:
-        self._connection = connection
-        self._predicate = predicate
-        self._explicit = explicit
-
-    def __iter__(self) -> Iterator[Row]:
-        cursor: str | None = None
-        while True:
-            page = self._connection._send(exchange.facts(self._predicate, self._explicit, cursor))
-            yield from page.rows
-            cursor = page.cursor
-            if cursor is None:
-                return
-
-    def __len__(self) -> int:
-        return self._connection._send(exchange.facts(self._predicate, self._explicit, None, 1)).total
-
-    def __contains__(self, row: object) -> bool:
-        if not isinstance(row, tuple | list):
-            return False
-        if self._explicit:
-            return tuple(row) in set(self)
-        return (self._predicate, *row) in self._connection
-
-    def __repr__(self) -> str:
-        return f"<RemoteFacts: {len(self):,} of {self._predicate}>"
-
-
-def subscription_request(query: str, values: Mapping[str, object]) -> dict[str, str]:
-    """The parameters of a subscription."""
-    return {"query": query, "parameters": json.dumps(exchange.json_values(values))}
-
-
-class _Changes:
-    """The messages of a subscription."""
-
-    def __init__(self, http: httpx.Client, query: str, values: Mapping[str, object]) -> None:
-        self._http = http
-        self._asked = subscription_request(query, values)
-        self._picture = Picture()
-        self._response: httpx.Response | None = None
-        self.closed = False
-
-    def messages(self) -> Iterator[RemoteAnswerChange]:
-        tries = iter(FIRST_PAUSES)
-        while not self.closed:
-            try:
-                for message in self._connected():
-                    tries = iter(PAUSES)
-                    yield message
-            except httpx.TransportError as problem:
-                pause = next(tries, None)
-                if pause is None:
-                    raise unreachable(str(self._http.base_url), problem) from None
-                time.sleep(pause)
-
-    def _connected(self) -> Iterator[RemoteAnswerChange]:
-        last = self._picture.update
-        headers = {} if last is None else {"Last-Event-ID": str(last)}
-        limits = httpx.Timeout(SILENCE)
-        with self._http.stream("GET", "/subscribe", params=self._asked, headers=headers, timeout=limits) as response:
-            self._response = response
-            if not response.is_success:
-                response.read()
-                if is_busy(response):
-                    raise httpx.ReadError("the server is closing")
-                read_answer(exchange.get("/subscribe"), response)
-            lines = EventLines()
-            for line in response.iter_lines():
-                event = lines.take(line)
-                if event is not None and event[0] == "error":
-                    if event[2].get("status") == 503:
-                        raise httpx.ReadError("the server is closing")
-                    raise exchange.error_of(event[2].get("status", 500), event[2])
-                message = None if event is None else self._picture.take(event)
-                if message is not None:
-                    yield message
-        raise httpx.ReadError("the stream has ended")
-
-    def close(self) -> None:
-        """Hear of nothing any more."""
-        self.closed = True
-        if self._response is not None:
-            self._response.close()
-
-
-class RemoteSubscription:
-    """Somebody who is told of the answers of a query by a thread, until `close`. If `on_change` raises, or if the
-    server cannot be reached any more, it ends: `error` is why.
-    """
-
-    def __init__(self, changes: _Changes, query: str, on_change: Callable[[RemoteAnswerChange], object]) -> None:
-        self.query = query
-        self.error: Exception | None = None
-        self._changes = changes
-        self._on_change = on_change
-        self._thread = threading.Thread(target=self._run, name="tidelog-subscription", daemon=True)
-        self._thread.start()
-
-    @property
-    def closed(self) -> bool:
-        return self._changes.closed
-
-    def _run(self) -> None:
-        try:
-            for message in self._changes.messages():
-                if self.closed:
-                    return
-                self._on_change(message)
-        except Exception as problem:
-            if not self.closed:
-                self.error, self._changes.closed = problem, True
-                warn(f"the subscription to `{self.query}` has ended: {problem}", SubscriptionWarning)
-
-    def close(self) -> None:
-        """Hear of nothing any more."""
-        self._changes.closed = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def connect(url: str, token: str | None = None, timeout: float = 60.0, verify: Any = True) -> Connection:

@@ -8,12 +8,21 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote
 
+import numpy as np
+
 from tidelog import errors
 from tidelog.client.results import RemoteAnswers, RemoteChange, RemoteRule
-from tidelog.errors import DataError, ServerError, TidelogError
+from tidelog.errors import (
+    CrossProductWarning,
+    DataError,
+    ServerError,
+    TidelogError,
+    UnknownPredicateWarning,
+    warn,
+)
 from tidelog.extras import FILES, needing
-from tidelog.facts.arguments import checked_time
-from tidelog.formats.columns.rows import is_table
+from tidelog.facts.arguments import checked_facts, checked_time
+from tidelog.formats.columns.rows import is_table, rows_of
 from tidelog.formats.files.jsonl import row_from_json, value_to_json
 from tidelog.moments import moment_at
 from tidelog.proofs.failure import WhyNot
@@ -55,8 +64,15 @@ def error_of(status: int, problem: Any) -> TidelogError:
         return errors.ParseError(detail, mistake.get("line", 1), mistake.get("column", 1))
     if kind == "evaluation":
         return errors.EvaluationError(detail, 1)
+    if kind == "limit":
+        return errors.LimitError(detail, str((problem.get("limit") or {}).get("name", "capacity")))
     known = _KINDS.get(kind)
     return ServerError(detail, problem) if known is None else known(detail)
+
+
+def is_unknown(error: ServerError) -> bool:
+    """Whether a server knows nothing of what was asked about."""
+    return error.problem.get("type") == "/problems/not-found"
 
 
 _KINDS: Mapping[str, type[TidelogError]] = {
@@ -66,7 +82,6 @@ _KINDS: Mapping[str, type[TidelogError]] = {
     "unknown-rule": errors.UnknownRuleError,
     "constraint": errors.ConstraintError,
     "data": errors.DataError,
-    "limit": errors.LimitError,
     "storage": errors.StorageError,
     "refused": TidelogError,
 }
@@ -77,7 +92,7 @@ def update(parts: Mapping[str, Any], key: str | None = None) -> Call[RemoteChang
     return Call(
         "POST",
         "/update",
-        RemoteChange.of,
+        _change,
         update_body(parts),
         {"rows": str(LISTED)},
         {"Idempotency-Key": key or uuid.uuid4().hex},
@@ -85,7 +100,22 @@ def update(parts: Mapping[str, Any], key: str | None = None) -> Call[RemoteChang
 
 
 def what_if(parts: Mapping[str, Any]) -> Call[RemoteChange]:
-    return Call("POST", "/what-if", RemoteChange.of, update_body(parts), {"rows": str(LISTED)})
+    return Call("POST", "/what-if", _change, update_body(parts), {"rows": str(LISTED)})
+
+
+def undo() -> Call[RemoteChange]:
+    return Call("POST", "/undo", _change, {})
+
+
+def _change(answer: Any) -> RemoteChange:
+    _warn(answer, CrossProductWarning)
+    return RemoteChange.of(answer)
+
+
+def _warn(answer: Any, kind: type[Warning]) -> None:
+    """Warn of what the server warns of. Of rules it has one kind of warnings, and of queries another."""
+    for text in answer["warnings"]:
+        warn(text, kind)
 
 
 def update_body(parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,14 +128,18 @@ def update_body(parts: Mapping[str, Any]) -> dict[str, Any]:
         facts = parts.get(side)
         if isinstance(facts, str):
             body[side] = facts
-        elif facts:
-            body[side] = {name: [_json_row(row, name) for row in _rows(rows)] for name, rows in facts.items()}
+        elif given := checked_facts(facts, side):
+            body[side] = {name: [_json_row(row, name) for row in _rows(rows, name)] for name, rows in given.items()}
     return body
 
 
-def _rows(rows: Any) -> Iterable[Any]:
+def _rows(rows: Any, name: str) -> Iterable[Any]:
+    if isinstance(rows, np.ndarray):
+        if rows.ndim != 2:
+            raise DataError(f"{name}: an array of {rows.ndim} dimensions; give one with two, a fact per row")
+        return rows.tolist()
     if not is_table(rows):
-        return rows
+        return rows_of(rows, name)
     import pyarrow as pa
 
     return (tuple(row.values()) for row in pa.table(rows).to_pylist())
@@ -144,6 +178,7 @@ def query(text: str, values: Mapping[str, object], cursor: str | None = None) ->
 
 
 def _answers(answer: Any) -> tuple[RemoteAnswers, str | None]:
+    _warn(answer, UnknownPredicateWarning)
     rows = map(row_from_json, answer["rows"])
     return RemoteAnswers(answer["variables"], rows, answer["update"], answer["errors"]), answer["next"]
 
@@ -173,6 +208,11 @@ def _page(answer: Any) -> FactsPage:
 
 def proofs(fact: Any, values: Mapping[str, object], limit: int) -> Call[list[Proof]]:
     return Call("POST", "/explain", lambda answer: list(map(_proof, answer["proofs"])), _asked(fact, values, limit))
+
+
+def holds(fact: Any) -> Call[bool]:
+    """Whether a fact holds, without a proof, which may name what somebody may not read."""
+    return Call("POST", "/explain", lambda answer: bool(answer["holds"]), _asked(fact, {}, 0))
 
 
 def why_not(fact: Any, values: Mapping[str, object]) -> Call[WhyNot]:
@@ -220,7 +260,7 @@ def text(path: str, **parameters: str) -> Call[str]:
 def rules() -> Call[list[RemoteRule]]:
     def read(answer: Any) -> list[RemoteRule]:
         return [
-            RemoteRule(item["number"], item["text"], item["facts"], item["applications"], item["seconds"])
+            RemoteRule(item["text"], item["seconds"], item["applications"], item["facts"], item["number"])
             for item in answer["rules"]
         ]
 

@@ -43,6 +43,9 @@ class Picture:
         self._variables: tuple[str, ...] = ()
         self._coming: list[Row] = []
 
+    def __len__(self) -> int:
+        return len(self._rows)
+
     def take(self, event: tuple[str, str, Any]) -> RemoteAnswerChange | None:
         """What an event changes. A snapshot after the first one, as where the server no longer knew what was missed,
         is compared with what was known: the net difference is told, as ever.

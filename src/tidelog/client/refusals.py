@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from tidelog.errors import TidelogError
+from tidelog.language import DLOG, syntax_named
+
+NOTES = "the notes of commits are the server's own; `version` is the number of the last update"
 
 INSTEAD: dict[str, str] = {
     "register": "no code of a client runs on a server; whoever starts it registers functions: `tidelog serve STORE "
@@ -24,7 +27,7 @@ INSTEAD: dict[str, str] = {
     "refresh": "a connection always sees the last update; there is nothing to refresh",
     "open": "a store is opened by its server; `tidelog.connect` connects with that",
     "violations": "what only records violations is read beside the server: `KnowledgeBase.open(store, read_only=True)`",
-    "commit_info": "the notes of commits are the server's own; `version` is the number of the last update",
+    "commit_info": NOTES,
 }
 
 
@@ -35,13 +38,29 @@ class NotOverHttp(TidelogError, AttributeError):
 class Remote:
     """Says of each such method what to do instead. Others it does not know."""
 
-    instead: Mapping[str, str] = INSTEAD
+    instead: ClassVar[Mapping[str, str]] = INSTEAD
 
     def __getattr__(self, name: str) -> Any:
         kind = type(self).__name__
         if name in self.instead:
             raise NotOverHttp(f"a {kind} has no `{name}`: {self.instead[name]}")
         raise AttributeError(f"a {kind} has no attribute {name!r}")
+
+
+def refuse_other_syntax(syntax: str) -> None:
+    """Refuse rules in another syntax than that of the language."""
+    syntax_named(syntax)  # refuses an unknown one
+    if syntax != DLOG:
+        raise TidelogError(
+            "a server takes rules in the syntax of tidelog alone: `tidelog convert` translates other ones, and so does "
+            "`tidelog.language.convert`"
+        )
+
+
+def refuse_note(commit: object) -> None:
+    """Refuse a note of an update."""
+    if commit is not None:
+        raise TidelogError(f"an update of a server has no `commit`: {NOTES}")
 
 
 def refuse_folder(folder: object) -> None:

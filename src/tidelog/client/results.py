@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from tidelog.formats.files.jsonl import row_from_json, value_to_json
+from tidelog.api.statistics import RuleStatistics
+from tidelog.client.refusals import Remote
+from tidelog.client.tables import encoded
+from tidelog.facts.results import Encoded, Table
+from tidelog.formats.files.jsonl import row_from_json
+from tidelog.store.relation_parts import Cells
 from tidelog.values import Row, Value
 
 
-class RemoteAnswers(Sequence[dict[str, Value]]):
+class RemoteAnswers(Table, Sequence[dict[str, Value]]):
     """The answers of a query: mappings from variable to value. `update` is the number of the last update in them."""
 
     def __init__(self, variables: Sequence[str], rows: Iterable[Row], update: int = 0, errors: int = 0) -> None:
@@ -23,9 +28,11 @@ class RemoteAnswers(Sequence[dict[str, Value]]):
         """The answers as tuples."""
         return list(self._rows)
 
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """The answers as plain data for JSON."""
-        return [dict(zip(self.variables, map(value_to_json, row), strict=True)) for row in self._rows]
+    def _encoded(self, most: int | None = None) -> Encoded:
+        return encoded(self._rows[:most], len(self.variables))
+
+    def _names(self, cells: Cells) -> Sequence[str]:
+        return self.variables
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -81,7 +88,7 @@ class SomeFacts(Sequence[Row]):
 
 
 @dataclass(frozen=True)
-class RemoteChange:
+class RemoteChange(Remote):
     """What an update did. `update` is its number, and `together` how many updates its commit has: the change is that
     of all of them. A `repeated` update was made before, and has changed nothing now.
     """
@@ -93,6 +100,12 @@ class RemoteChange:
     errors: int = 0
     together: int = 1
     repeated: bool = False
+
+    instead: ClassVar[Mapping[str, str]] = {
+        "explain": "`POST /explain-change` of the server says why a fact came or went; `explain` and `why_not` of the "
+        "connection say why it holds now, or does not",
+        "trace": "traces are of knowledge bases that are here",
+    }
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> RemoteChange:
@@ -139,14 +152,10 @@ class RemoteAnswerChange:
 
 
 @dataclass(frozen=True)
-class RemoteRule:
+class RemoteRule(RuleStatistics):
     """A rule, with what it has done so far."""
 
-    number: int
-    rule: str
-    facts: int
-    applications: int
-    seconds: float
+    number: int = 0
 
     def __str__(self) -> str:
         return self.rule

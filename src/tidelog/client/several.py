@@ -69,7 +69,6 @@ def _copy(wanted: list[str] | None, explicit: bool) -> Requests[KnowledgeBase]:
 def _copy_of_one_state(wanted: list[str] | None, explicit: bool) -> Requests[KnowledgeBase]:
     from tidelog.api.knowledge_base import KnowledgeBase
 
-    prefixes = (yield exchange.get("/rules"))["prefixes"]
     there = yield exchange.get("/predicates")
     listed = [item for item in there["predicates"] if item["explicit"] or not explicit]
     if wanted is not None:
@@ -79,7 +78,7 @@ def _copy_of_one_state(wanted: list[str] | None, explicit: bool) -> Requests[Kno
     for item in listed:
         rows[item["name"]], arity = yield from _facts_after(there["update"], item["name"], explicit)
         item["arity"] = arity
-    lines = [f"@prefix {name}: <{namespace}> ." for name, namespace in prefixes.items()]
+    lines = [f"@prefix {name}: <{namespace}> ." for name, namespace in there["prefixes"].items()]
     lines += [f"@predicate {item['name']}/{item['arity']}." for item in listed]
     copy = KnowledgeBase("\n".join(lines))
     copy.update(add=rows)

@@ -124,7 +124,8 @@ def in_time(items: Iterable[Item], timeout: float | None) -> Iterator[Item]:
 
     def check() -> None:
         if timeout is not None and working_time() - began > timeout:
-            raise LimitError(f"reading the facts took more than {timeout} s; give it more time, or less to read")
+            what = f"reading the facts took more than {timeout} s; give it more time, or less to read"
+            raise LimitError(what, "timeout")
 
     item: Item | None
     while True:
@@ -163,7 +164,8 @@ class LoadedRows:
         if self._least() > self._limit:
             raise LimitError(
                 f"more than {self._limit} facts: {place} brings the number of different ones that are given to "
-                f"{self._least()}; allow more, or load less"
+                f"{self._least()}; allow more, or load less",
+                "max_facts",
             )
 
     def _count(self) -> None:

@@ -124,7 +124,9 @@ def refuse_copies(query: Query, equality: Equality | None) -> None:
             shown, name = render(equality.written), render(Atom(atom.predicate))
             what = f"a query that is followed cannot have `{render(atom)}`: `{shown}` applies to `{name}`"
             hint = "write a rule for another predicate, to which the equality does not apply, and follow that one"
-            raise mistake(ParseError, atom.place or query.place, what, render(query), hint)
+            refusal = mistake(ParseError, atom.place or query.place, what, render(query), hint)
+            refusal.names_others = True
+            raise refusal
 
 
 def _aggregated(rule: Rule, equality: Equality, place: Place | None) -> ParseError:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from tidelog import errors
 from tidelog.errors import TidelogError
+from tidelog.server.tokens import Caller
 
 _PLACE = re.compile(r"^[^:]*:\d+:\d+: ")
 
@@ -100,8 +101,7 @@ _OF_ERRORS: tuple[tuple[type[TidelogError], int, str, str], ...] = (
 def of_error(error: TidelogError) -> Problem:
     """The problem that an error of tidelog is."""
     if isinstance(error, errors.LimitError):
-        name = next((name for name in ("max_facts", "max_matches") if name in str(error)), "timeout")
-        return Problem(422, "limit", "A limit was reached", str(error), limit={"name": name})
+        return Problem(422, "limit", "A limit was reached", str(error), limit={"name": error.limit})
     mistakes = mistakes_of(error)
     more: dict[str, Any] = {"mistakes": mistakes} if mistakes else {}
     for kind, status, name, title in _OF_ERRORS:
@@ -116,6 +116,11 @@ def unexplained(error: TidelogError) -> Problem:
     problem.detail = f"{problem.title}; why, this token may not read"
     problem.more.pop("mistakes", None)
     return problem
+
+
+def for_caller(error: TidelogError, caller: Caller) -> Problem:
+    """The problem that an error is for somebody: one that names what he may not read says less."""
+    return unexplained(error) if error.names_others and caller.predicates is not None else of_error(error)
 
 
 def of_raised(error: Exception) -> Problem:

@@ -74,6 +74,16 @@ def test_forms_of_queries_that_read_what_is_not_hidden(staff: str) -> None:
         assert http.post("/query", json={"query": "person(X)"}).json()["rows"] == [["anne"], ["annabella"]]
 
 
+def test_a_refused_subscription_does_not_name_what_is_hidden(staff: str) -> None:
+    for token, named in ((FEW, False), (ADMIN, True)):
+        with client(staff, token) as http:
+            refused = http.get("/subscribe", params={"query": "person(X)"})
+            assert refused.status_code == 422
+            assert ("same" in refused.text) is named
+            own = http.get("/subscribe", params={"query": "( emp(X) ; known(X) )"})
+            assert "( emp(X) ; known(X) )" in own.json()["detail"], "what he has written himself is no secret"
+
+
 @pytest.mark.parametrize(
     "fact", ["secret(ada, 42)", "secret(ada, 43)", ["secret", "ada", 43], "secret(ada)", "nope(a)"]
 )

@@ -157,7 +157,7 @@ def test_streams_need_a_token_too(server: ServerProcess) -> None:
 @pytest.mark.parametrize(("predicates", "tells"), [(None, True), (frozenset({"edge"}), False)])
 def test_a_limit_names_no_rule_to_those_who_may_not_read_it(predicates: frozenset[str] | None, tells: bool) -> None:
     async def answer(asked: Asked, caller: Caller) -> Response:
-        raise LimitError("the update took more than 1 s; most of it: rich(X) :- secret(X, V)")
+        raise LimitError("the update took more than 1 s; most of it: rich(X) :- secret(X, V)", "timeout")
 
     access = SimpleNamespace(caller=lambda asked: Caller(frozenset({"read"}), predicates))
     found = asyncio.run(answered(ForCallers(access)("read", answer)(None)))  # type: ignore[arg-type]

@@ -64,6 +64,20 @@ def test_a_head_without_an_end_is_refused(server: ServerProcess) -> None:
     assert problem["limit"] == {"name": "head", "value": 65_536}
 
 
+@pytest.mark.parametrize("beyond", [True, False])
+def test_a_head_that_comes_in_one_piece_has_the_same_limit(server: ServerProcess, beyond: bool) -> None:
+    """A request that is refused for it changes nothing."""
+    body = b'{"add": {"headed": [["body"]]}}'
+    more = b"X-More: " + b"x" * (70_000 if beyond else 60_000) + b"\r\n"
+    with connected(server) as peer:
+        peer.sendall(HEAD + more + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        answer = answer_to(peer)
+    assert answer.startswith(b"HTTP/1.1 431" if beyond else b"HTTP/1.1 200")
+    if beyond:
+        assert problem_of(answer)["limit"] == {"name": "head", "value": 65_536}
+        assert httpx.get(f"{server.url}facts/headed").status_code == 404
+
+
 @pytest.mark.parametrize("sent", [HEAD, HEAD + b'Content-Length: 500\r\n\r\n{"add"'], ids=["head", "body"])
 def test_half_a_request_is_not_waited_for(server: ServerProcess, sent: bytes) -> None:
     with connected(server) as peer:

@@ -12,7 +12,9 @@ from collections import Counter
 from pathlib import Path
 
 import httpx
+import pytest
 
+import tidelog
 from server_util import Picture, ServerProcess, events, next_of, served, subscribed
 from soaking import soak_seconds, tell
 from tidelog import KnowledgeBase
@@ -201,6 +203,18 @@ def test_a_query_that_takes_too_long_is_ended(tmp_path: Path) -> None:
         refused = http.post("/query", json={"query": "n(A), n(B), n(C), A + B + C = -1"})
         assert (refused.status_code, refused.json()["limit"]["name"]) == (422, "timeout")
         assert http.get("/health").status_code == 200
+
+
+def test_an_update_that_derives_too_much_is_refused_with_the_limit_that_it_reached(tmp_path: Path) -> None:
+    with (
+        served(tmp_path / "store", "--max-facts", "1000") as server,
+        httpx.Client(base_url=server.url, timeout=60) as http,
+    ):
+        refused = http.post("/update", json={"add_rules": "up(X + 1) :- up(X).", "add": {"up": [[0]]}})
+        assert (refused.status_code, refused.json()["limit"]["name"]) == (422, "max_facts")
+        with tidelog.connect(server.url) as kb, pytest.raises(tidelog.LimitError) as error:
+            kb.update(add={"up": [(number,) for number in range(2000)]})
+        assert error.value.limit == "max_facts"
 
 
 def test_a_query_that_takes_too_much_memory_is_ended(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ class Limits:
         """Raise `LimitError` where an update takes too long, `KeyboardInterrupt` after Ctrl-C."""
         interrupts.check()
         if self.timeout is not None and working_time() - began > self.timeout:
-            raise LimitError(f"the update took more than {self.timeout} s; {busiest()}")
+            raise LimitError(f"the update took more than {self.timeout} s; {busiest()}", "timeout")
 
 
 class Window(Protocol):
@@ -237,18 +237,19 @@ class Runner:
         limits.check_time(self._began, busiest)
         progress.report(self._records)
         if self.max_rows is not None and self.machine[M.ROWS_WRITTEN] > self.max_rows:
-            raise LimitError(f"more than {self.max_rows:,} matches (max_matches); ask for fewer")
+            raise LimitError(f"more than {self.max_rows:,} matches (max_matches); ask for fewer", "max_matches")
         if limits.max_facts is not None:
             # Facts are only counted if all records, dead ones too, and the pairs of closures are too many.
             at_most = self._records()
             if at_most + more > limits.max_facts:
                 total = self._store.fact_count(hidden=True) + more
                 if total > limits.max_facts:
-                    raise LimitError(f"more than {limits.max_facts} facts ({total} so far); {busiest()}")
+                    raise LimitError(f"more than {limits.max_facts} facts ({total} so far); {busiest()}", "max_facts")
             outdone = int(self.machine[M.OUTDONE])
             if outdone > limits.max_facts:
                 what = "values that get better again and again, as in a cycle that does not end"
-                raise LimitError(f"more than {limits.max_facts} facts: {what} ({outdone:,} replaced); {busiest()}")
+                found = f"more than {limits.max_facts} facts: {what} ({outdone:,} replaced); {busiest()}"
+                raise LimitError(found, "max_facts")
 
     def _records(self) -> int:
         return int(self._store.relation_table[:, R.COUNT].sum()) + self._store.pair_count()

@@ -111,11 +111,11 @@ class Questions:
         self._failures.note(failures)
         return Answers(names, Encoded(cells, self._engine.store.terms.table), failures)
 
-    def holds(self, fact: object) -> bool:
+    def holds(self, fact: object, values: Values = NO_VALUES) -> bool:
         """Whether a fact is in the materialisation."""
-        return self._lock.read(lambda: self._holds(fact))
+        return self._lock.read(lambda: self._holds(fact, values))
 
-    def _holds(self, fact: object) -> bool:
-        atom = fact_of(fact, NO_VALUES, self._catalogue)
+    def _holds(self, fact: object, values: Values) -> bool:
+        atom = fact_of(fact, values, self._catalogue)
         warn_of_unknown(self._catalogue, atom.predicate, atom.arity)
         return self._reader.holds(atom.predicate, atom.row)

@@ -158,7 +158,7 @@ class OperationsWorker(Worker):
         limits = self._knowledge.engine.limits
         limits.check_time(working_time() - self._seconds)
         if limits.max_facts is not None and len(algorithm.facts) > limits.max_facts:
-            raise LimitError(f"more than {limits.max_facts} facts")
+            raise LimitError(f"more than {limits.max_facts} facts", "max_facts")
 
     # --- the engine follows ---
 

@@ -43,8 +43,8 @@ class Proving:
 
     async def _explain(self, asked: Asked, caller: Caller) -> Response:
         body = await self._body(asked, bodies.FactBody)
-        if not 1 <= body.limit <= MOST_PROOFS:
-            raise problems.bad_request(f"`limit` is a whole number from 1 to {MOST_PROOFS}")
+        if not 0 <= body.limit <= MOST_PROOFS:
+            raise problems.bad_request(f"`limit` is a whole number from 0 to {MOST_PROOFS}")
         return json_response(
             await self._threads.run(lambda: self._proofs.explain(caller, body.fact, body.parameters, body.limit))
         )

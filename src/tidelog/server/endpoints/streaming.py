@@ -9,7 +9,7 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tidelog.errors import LimitError
+from tidelog.errors import TidelogError
 from tidelog.server import problems
 from tidelog.server.questions.queries import Queries
 from tidelog.server.requests import bodies
@@ -43,8 +43,8 @@ class Streaming:
         try:
             values = await self._threads.run(lambda: self._queries.checked_query(caller, query, parameters))
             topic, news = await self._hub.join(stream, query, values, _last_event(asked))
-        except LimitError as error:
-            raise problems.unexplained(error) if caller.predicates is not None else error from None
+        except TidelogError as error:
+            raise problems.for_caller(error, caller) from None
         return topic, await self._hub.events(news)
 
     async def _updates(self, asked: Asked, caller: Caller, stream: Stream) -> tuple[Topic | None, list[bytes]]:

@@ -87,8 +87,9 @@ class Changes:
         text = render(fact, knowledge.catalogue.prefixes)
         commit = self._commit_of(fact, number)
         if commit is None:
-            which = "no commit within reach" if number is None else f"commit {number} is out of reach, or"
-            raise problems.not_found(f"{which} changed {text}")
+            if number is None:
+                raise problems.not_found(f"no commit within reach changed {text}")
+            raise problems.not_found(f"commit {number} did not change {text}, or is out of reach")
         came = self._store.in_state(commit.number, lambda: self._holds(fact))
         before, after = commit.number - 1, commit.number
         proof_state, other_state = (after, before) if came else (before, after)

@@ -21,7 +21,7 @@ class Overview:
         self._knowledge: Knowledge = store.knowledge
 
     def predicates(self, caller: Caller) -> dict[str, Any]:
-        """All predicates, with the numbers of their facts."""
+        """All predicates, with the numbers of their facts, and the prefixes in which names are written."""
         knowledge = self._knowledge
 
         def look() -> dict[str, Any]:
@@ -42,7 +42,8 @@ class Overview:
                         "text": catalogue.described(predicate)["text"],
                     }
                 )
-            return {"update": self._store.number(), "predicates": found}
+            prefixes = dict(catalogue.prefixes)
+            return {"update": self._store.number(), "predicates": found, "prefixes": prefixes}
 
         found = knowledge.lock.read(look)
         if (readable := caller.readable(knowledge.catalogue.resolve)) is not None:

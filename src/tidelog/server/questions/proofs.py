@@ -28,17 +28,18 @@ class Proofs:
         self._reading = reading
 
     def explain(self, caller: Caller, fact: Any, parameters: Mapping[str, Any] | None, limit: int) -> dict[str, Any]:
-        """The lowest proofs of a fact."""
+        """The lowest proofs of a fact, and whether it holds, which can be asked without any."""
         asked, values = asked_fact(fact), values_of(parameters)
         self._reading.check_fact(caller, asked)
         proofs: list[Proof]
         with warnings_collected():
-            proofs = list(self._kb.proofs(asked, limit, **values))
+            proofs = list(self._kb.proofs(asked, limit, **values)) if limit else []
+            holds = bool(proofs) or (not limit and self._store.knowledge.questions.holds(asked, values))
         self._reading.check_proofs(caller, proofs)
         return {
             "update": self._store.number(),
             "fact": self._text(asked, values),
-            "holds": bool(proofs),
+            "holds": holds,
             "proofs": [proof.to_dict() for proof in proofs],
         }
 

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Lifespan, Message, Receive, Scope, Send
 
-from tidelog.errors import LimitError
+from tidelog.errors import TidelogError
 from tidelog.server import problems
 from tidelog.server.metrics import Metrics
 from tidelog.server.requests.access import Access, check_reads_all, check_role
@@ -73,10 +73,8 @@ class ForCallers:
                 check_reads_all(caller)
             try:
                 return await answer(asked, caller)
-            except LimitError as error:  # It names the rule that did most of what was being done.
-                if caller.predicates is None:
-                    raise
-                raise problems.unexplained(error) from None
+            except TidelogError as error:
+                raise problems.for_caller(error, caller) from None
 
         return checked
 

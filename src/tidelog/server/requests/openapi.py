@@ -196,6 +196,7 @@ SCHEMAS: dict[str, Schema] = {
                     }
                 )
             ),
+            "prefixes": by_name(TEXT),
         }
     ),
     "Rules": record(

@@ -41,6 +41,7 @@ class Connection(HttpToolsProtocol):
                     peer.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
         self._begun = self._in_body = False  # of the request that is being received
         self._around = self._body = 0  # its bytes
+        self._wrong: Problem | None = None  # what the parser was stopped for
         self._left = 0  # bytes that the other end has not taken
         self._heard = self.loop.time()
         self._draining: asyncio.TimerHandle | None = None
@@ -62,8 +63,7 @@ class Connection(HttpToolsProtocol):
         if begun:  # What came before its first piece is of other requests.
             self._around += len(data) - (self._body - body)
         if self._around > MOST_AROUND + self._body:
-            detail = f"a request has at most {MOST_AROUND:,} bytes beside its body"
-            self._refuse(over_limit("head", MOST_AROUND, detail, 431, "too-large"))
+            self._refuse(_too_much_around())
         elif self._in_body or not begun:
             self._heard = self.loop.time()
         if self._receiving is None:
@@ -76,6 +76,10 @@ class Connection(HttpToolsProtocol):
         self.scope["tidelog.answer"] = self.answer_at_once  # type: ignore[typeddict-unknown-key]
 
     def on_headers_complete(self) -> None:
+        # What comes in one piece is not counted by `data_received`; and a request that is refused must not be begun.
+        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MOST_AROUND:
+            self._wrong = _too_much_around()
+            raise ValueError("the head is too large")
         super().on_headers_complete()
         self._in_body = True
 
@@ -107,7 +111,7 @@ class Connection(HttpToolsProtocol):
             self._receiving = None
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(bad_request("this is no request of HTTP/1.1"))
+        self._refuse(self._wrong or bad_request("this is no request of HTTP/1.1"))
 
     def _refuse(self, problem: Problem) -> None:
         """Refuse a request that nobody else has seen as a whole, and hang up."""
@@ -170,6 +174,11 @@ class Connection(HttpToolsProtocol):
         if self._draining is not None:
             self._draining.cancel()
             self._draining = None
+
+
+def _too_much_around() -> Problem:
+    detail = f"a request has at most {MOST_AROUND:,} bytes beside its body"
+    return over_limit("head", MOST_AROUND, detail, 431, "too-large")
 
 
 def _is_plain(status: int, headers: Iterable[tuple[bytes, bytes]], length: int) -> bool:

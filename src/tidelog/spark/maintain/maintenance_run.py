@@ -295,6 +295,6 @@ class Maintenance:
         self._on_progress(f"{shown}, {how}: {come:,} facts came, {gone:,} went, {time.monotonic() - started:.1f} s")
         limit, seconds = self._work.options.max_facts, self._work.options.timeout
         if limit is not None and sum(map(self._facts.new.count, self._facts.stored)) > limit:
-            raise LimitError(f"more than {limit:,} facts; last evaluated: {shown}")
+            raise LimitError(f"more than {limit:,} facts; last evaluated: {shown}", "max_facts")
         if seconds is not None and time.monotonic() - self._started > seconds:
-            raise LimitError(f"more than {seconds:g} seconds; last evaluated: {shown}")
+            raise LimitError(f"more than {seconds:g} seconds; last evaluated: {shown}", "timeout")

@@ -351,10 +351,10 @@ class SparkEngine:
         shown = "; ".join(dict.fromkeys(map(str, rules)))
         limit = self._options.max_facts
         if limit is not None and self.relations.total + more > limit:
-            raise LimitError(f"more than {limit:,} facts; last evaluated: {shown}")
+            raise LimitError(f"more than {limit:,} facts; last evaluated: {shown}", "max_facts")
         seconds = self._options.timeout
         if seconds is not None and time.monotonic() - self._started > seconds:
-            raise LimitError(f"more than {seconds:g} seconds; last evaluated: {shown}")
+            raise LimitError(f"more than {seconds:g} seconds; last evaluated: {shown}", "timeout")
 
     # ── closures ─────────────────────────────────────────────────────────────────────────────────────────────────
 
