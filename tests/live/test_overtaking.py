@@ -690,3 +690,26 @@ def test_a_change_that_nobody_reads_is_not_listed_for_others(monkeypatch: pytest
         assert set(change.added["alone"]) == {(1,)}
         assert (3, 7) in change.added["path"]
         listed.clear()
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_what_counts_again_comes_before_what_was_submitted_after_it(
+    steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A deletion is void because of an urgent update, which is refused in the end. Nothing passes it meanwhile."""
+    monkeypatch.setattr(tidelog.live.worker, "SLICE", 1)
+    kb = KnowledgeBase(
+        ":- on(X), broken(X). one(X) :- start(X). two(X) :- one(X). lit(X) :- two(X), X > 100. lit(1). lit(2)."
+    )
+    live = kb.live()
+    live.submit(delete={"lit": [(1,)]})
+    live.submit(add={"lit": [(1,)], "on": [(4,)], "broken": [(4,)]}, priority=1)
+    live.submit(add={"start": [(3,)]}, priority=1)
+    live.step(steps)
+    live.submit(add={"lit": [(1,)]})
+    with pytest.raises(ConstraintError):
+        live.settle()
+    live.settle()
+    assert set(kb.facts("lit")) == {(1,), (2,)}
+    assert set(kb.facts("two")) == {(3,)}
+    audit(kb)

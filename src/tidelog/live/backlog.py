@@ -84,7 +84,9 @@ class Part:
 
     @property
     def predicates(self) -> set[str]:
-        return {*self.delete, *self.add}
+        """Those of its facts, also of void ones: these count again if what has made them void is refused."""
+        whole = self.whole or self
+        return {*whole.delete, *whole.add}
 
     def without(self, later: Part) -> Part:
         """What is left of it after an update that came later and went first: operations on the same facts are void."""
