@@ -182,6 +182,29 @@ def test_literals_read_back(value: object) -> None:
     assert parse_atom(f'p("{literal.text}"^^<{literal.datatype}>)', {}).row == (literal,)
 
 
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (np.timedelta64(1, "Y"), "no fixed length"),
+        (np.timedelta64(14, "M"), "no fixed length"),
+        (np.timedelta64(10**18, "W"), "too large"),
+        (np.timedelta64(2**62, "D"), "too large"),
+        (np.datetime64(10**12, "Y"), "too large"),
+        (np.datetime64(10**5, "Y"), "out of reach"),
+        (np.datetime64("NaT"), "missing"),
+        (np.timedelta64(1, "ns"), "nanoseconds"),
+    ],
+)
+def test_moments_of_numpy_that_do_not_fit_are_refused(value: np.generic, reason: str) -> None:
+    kb = tidelog.KnowledgeBase()
+    frame = pd.DataFrame({"a": pd.Series([value], dtype=object)})
+    for given_rows in ([(value,)], np.array([[value]]), frame):
+        with pytest.raises(DataError, match=reason):
+            kb.update(add={"p": given_rows})
+    with pytest.raises(DataError, match=reason):
+        checked_value(value)
+
+
 def test_tables_bring_moments() -> None:
     kb = tidelog.KnowledgeBase()
     stamps = pd.DataFrame({"t": pd.to_datetime(["2024-02-29T12:00:00Z"]), "d": pd.to_timedelta(["90s"])})
