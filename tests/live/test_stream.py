@@ -136,6 +136,12 @@ def test_an_update_that_fails_raises_in_its_place_and_the_stream_goes_on(marking
     assert sizes(stream) == [(3, 0)]
 
 
+@pytest.mark.parametrize("updates", [5, None, object()])
+def test_what_gives_no_updates_is_no_stream(updates: Any) -> None:
+    with pytest.raises(DataError, match="a stream is of updates"):
+        KnowledgeBase(PATHS).stream(updates)
+
+
 def test_what_looks_like_the_end_of_a_stream_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def give_up(*_: object, **__: object) -> Change:
         raise StopIteration
