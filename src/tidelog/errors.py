@@ -49,6 +49,16 @@ class TidelogError(Exception):
     # Whether the message may name predicates that whoever asked has not named.
     names_others = False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How errors come from other processes: with all that they know, whatever their constructors ask for."""
+        return _remade, (type(self), self.args), self.__dict__
+
+
+def _remade(kind: type[TidelogError], arguments: tuple[Any, ...]) -> TidelogError:
+    error = kind.__new__(kind, *arguments)
+    super(TidelogError, error).__init__(*arguments)
+    return error
+
 
 class ParseError(TidelogError):
     """A text that is not a program. `line` and `column` count from 1; the message shows the line and a hint.

@@ -331,10 +331,16 @@ def in_microseconds(value: Any) -> object:
     plain = value.item()
     if isinstance(plain, date | timedelta):
         return plain
-    rounded = value.astype("datetime64[us]" if type(value).__name__ == "datetime64" else "timedelta64[us]")
-    if rounded != value:  # also one that is missing
-        raise DataError(f"{value!r:.60} has nanoseconds, or is missing; facts hold microseconds")
-    return rounded.item()
+    kind = type(value).__name__
+    if kind == "timedelta64" and value.dtype.name.endswith(("Y]", "M]")):
+        raise DataError(f"{value!r:.60} counts years or months, which have no fixed length; give days")
+    rounded = value.astype(f"{kind}[us]")
+    if rounded.astype(value.dtype) != value:  # also one that is missing, or too large for microseconds
+        raise DataError(f"{value!r:.60} has nanoseconds, or is missing or too large; facts hold microseconds")
+    found = rounded.item()
+    if not isinstance(found, date | timedelta):
+        raise DataError(f"{value!r:.60} is out of reach; facts hold the years from 1 to 9999")
+    return found
 
 
 def identity(value: Value | tuple[Any, ...]) -> tuple[type, object]:

@@ -224,6 +224,33 @@ def test_live_settled_at_once_and_in_several_updates() -> None:
         change.explain("path(1, 3)")
 
 
+WINDOWS = """
+@expire edge 10 s.  @expire seen(_, T) 10 s by T.
+young(X) :- edge(X, Y) in last 4 s.
+calm(X) :- n(X), not edge(X, _) in last 4 s.
+fresh(X) :- seen(X, T) in last 4 s by T.
+n("in last 4 s").
+"""
+EDGE, SEEN = 'edge("in last 4 s", b) in last 4 s', 'seen("in last 4 s", 0.5) in last 4 s by 0.5'
+NO_EDGE = 'edge("in last 4 s", _) in last 4 s'
+
+
+def check_windows(change: Change, came: bool) -> None:
+    """Something came into the windows, or left them."""
+    young, calm, fresh = (explained(change, f'{name}("in last 4 s")') for name in ("young", "calm", "fresh"))
+    assert (young.came, calm.came, fresh.came) == (came, not came, came)
+    assert (young.leaves, fresh.leaves) == ((EDGE,), (SEEN,))
+    assert (calm.leaves, calm.negations) == ((), (f"no fact matches {NO_EDGE}",))
+
+
+def test_windows_are_explained() -> None:
+    kb = KnowledgeBase(WINDOWS)
+    rows = {"edge": [("in last 4 s", "b")], "seen": [("in last 4 s", 0.5)]}
+    check_windows(kb.what_if(add=rows, at=1), True)
+    check_windows(kb.update(add=rows, at=1), True)
+    check_windows(kb.advance(6), False)
+
+
 def test_a_change_keeps_no_knowledge_base() -> None:
     kb = KnowledgeBase("p(X) :- q(X).")
     change = kb.update(add={"q": [(1,)]})

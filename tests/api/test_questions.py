@@ -50,6 +50,14 @@ def test_no_name_can_ask_another_question(kb: KnowledgeBase, name: str) -> None:
     assert proof.height == 1
 
 
+def test_a_parameter_may_have_any_name(kb: KnowledgeBase) -> None:
+    for name in ("limit", "fact", "text", "self", "values"):
+        asked, value = f"may(ada, ${name})", {name: "write"}
+        assert kb.query(asked, **value) == [{}]
+        assert kb.explain(asked, **value) is not None
+        assert "holds" in kb.why_not(asked, **value)
+
+
 def test_facts_are_named_by_texts_tuples_and_atoms(kb: KnowledgeBase) -> None:
     for fact in ("may(ada, write)", ("may", "ada", "write"), parse_atom("may(ada, write)", {})):
         assert fact in kb

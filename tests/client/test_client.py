@@ -53,6 +53,7 @@ def test_it_is_used_like_a_knowledge_base(kb: Connection) -> None:
     assert str(kb.explain("path(c, d)")) == str(
         tidelog.KnowledgeBase("path(X, Y) :- edge(X, Y). edge(c, d).").explain("path(c, d)")
     )
+    assert str(kb.explain("path(c, $limit)", limit="d")) == str(kb.explain("path(c, d)"))
     assert kb.why_not("path(d, a)").missing == ("edge(d, a)",)
     assert kb.graph("dot").startswith("digraph")
     assert [bool(change) for change in kb.stream([{"delete": {"edge": [("c", "d")]}}])] == [True]
@@ -166,6 +167,7 @@ def test_the_twin_for_an_event_loop(server: ServerProcess, tmp_path: Path) -> No
             assert await kb.holds(("path", "loop", "x"))
             assert [row async for row in kb.facts("lonely")] == [("z",)]
             assert (await kb.explain("path(loop, x)")).height == 1  # type: ignore[union-attr]
+            assert (await kb.explain("path(loop, $limit)", limit="x")).height == 1  # type: ignore[union-attr]
             assert (await kb.what_if(delete={"edge": [("loop", "x")]})).removed["path"].total == 1
             assert await kb.explicit_predicates()
             assert await kb.rules()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidelog import KnowledgeBase
+from tidelog import KnowledgeBase, LimitError
 from tidelog.engine.update.match_rows import distinct
 from tidelog.machine import registers as M
 
@@ -29,6 +29,15 @@ def test_some_answers_are_different_and_true(query: str, pairs: list[tuple[int, 
     _, some = kb._knowledge.questions.query_at(query, {}, most)
     assert len(set(some.rows())) == len(some) == min(most, len(every))
     assert set(some.rows()) <= every
+
+
+@pytest.mark.parametrize("query", ["X in range(0, 100000)", "p(A), N = count { X : X in range(0, 100000), p(A) }"])
+def test_messages_show_the_query_and_no_rule_of_its_parts(query: str) -> None:
+    with pytest.raises(LimitError) as found:
+        KnowledgeBase("p(0).", max_facts=1000).query(query)
+    assert str(found.value).endswith(f"busiest rule: ?- {query}.")
+    failed = KnowledgeBase("p(0).").query("p(A), X in range(0, 2), Y = X / A").errors
+    assert {failure.rule for failure in failed.first} == {"?- p(A), X in range(0, 2), Y = X / A."}
 
 
 @settings(max_examples=30, deadline=None)

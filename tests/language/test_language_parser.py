@@ -221,8 +221,23 @@ def test_the_percent_sign_is_an_operator_between_operands_and_a_comment_elsewher
         "Y = X, % X\nq(Y)",
         "Y = X\n  % X, again\n, q(Y)",
         "Y = X % 2 of them\n, q(Y)",
+        "Y = X % (as before)\n, q(Y)",
+        "Y = X % (mod 4 again)\n, q(Y)",
+        "Y = X % (a modest one)\n, q(Y)",
+        "Y = X % [see above]\n, q(Y)",
     ):
         assert parse_query(text, {}) == plain
+
+
+@pytest.mark.parametrize("operator", ["mod", "div", "band", "bor", "bxor", "shl", "shr", "+"])
+def test_operators_that_are_words_are_no_prose_behind_a_percent_sign(operator: str) -> None:
+    remainder = Comparison("=", Z, Call("%", (Constant(7), Call(operator, (X, Constant(4))))))
+    for opening, closing in ("()", "[]"):
+        for text in (
+            f"Z = 7 % {opening}X {operator} 4{closing}\n , q(Z)",
+            f"q(Z), Z = 7 % {opening}X  {operator}\t4{closing}.",
+        ):
+            assert remainder in parse_query(text, {}).body
 
 
 def test_declared_prefixes_stand_for_iris() -> None:

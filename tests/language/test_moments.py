@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta, timezone
-from decimal import Decimal
+from decimal import Decimal, localcontext
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +34,7 @@ MOMENTS: tuple[object, ...] = (
     time(6, 30),
     Decimal("1.10"),
     Decimal("-200"),
+    Decimal("-1234567890123456789012345678901234567890.125"),
 )
 VALUES: tuple[Value, ...] = (
     *(checked_value(value) for value in MOMENTS),
@@ -39,9 +42,9 @@ VALUES: tuple[Value, ...] = (
     Literal("2024-02-29T13:00:00+01:00", f"{XSD}dateTime"),
     Literal("P1M", f"{XSD}duration"),
     Literal("chat", language="fr"),
-    *(7, -2, 0, 2.5, "a", True),
+    *(7, -2, 0, 2.5, math.nan, "a", True),
 )
-BINARY = ("+", "-", "*", "/", "min2", "max2")
+BINARY = ("+", "-", "*", "/", "%", "mod", "div", "min2", "max2")
 UNARY = ("neg", "abs", "int", "float")
 
 
@@ -58,7 +61,7 @@ def holds(name: str, left: Value, right: Value) -> bool:
 
 
 def test_operators_give_what_the_oracle_says() -> None:
-    rules = [f'r("{name}", X, Y, Z) :- v(X), v(Y), Z = X {name} Y.' for name in "+-*/"]
+    rules = [f'r("{name}", X, Y, Z) :- v(X), v(Y), Z = X {name} Y.' for name in BINARY[:-2]]
     rules += [f'r("{name}", X, Y, Z) :- v(X), v(Y), Z = {name}(X, Y).' for name in ("min2", "max2")]
     rules += [f'c("{name}", X, Y) :- v(X), v(Y), X {name} Y.' for name in ("<", "<=", ">", ">=", "=", "!=")]
     rules += ["u(neg, X, Y) :- v(X), Y = -X."]
@@ -115,6 +118,50 @@ def test_aggregates_of_moments() -> None:
     assert list(kb.facts("most")) == [(aggregate("max", values, False),)]
 
 
+LARGE = Literal("123456789012345678901", f"{XSD}integer")
+GROUPS = (
+    [math.nan, LARGE],
+    [math.nan, LARGE, 1],
+    [math.nan, checked_value(Decimal("1.5"))],
+    [1.5, checked_value(Decimal("1.5"))],
+    [1.5, Literal("1.50", f"{XSD}precisionDecimal")],
+    [1, 1.0, checked_value(Decimal(1))],
+    [LARGE, checked_value(Decimal(LARGE.text))],
+    [Literal("1.50", f"{XSD}precisionDecimal"), Literal("1.5", f"{XSD}precisionDecimal")],
+)
+
+
+@pytest.mark.parametrize("values", GROUPS)
+@pytest.mark.parametrize("function", ["min", "max"])
+def test_the_order_of_arrival_does_not_matter(function: str, values: list[Value]) -> None:
+    """NaN has no order, and equal values of different types have one."""
+    rules = f"one({function}(X)) :- v(X).  beside({function}(X, X)) :- v(X).  body(N) :- N = {function} {{ X : v(X) }}."
+    best = None
+    with suppress(Failure):
+        best = aggregate(function, values, False)
+    for arrivals in permutations(values):
+        kb = tidelog.KnowledgeBase(rules)
+        changes = [kb.update(add={"v": [(value,)]}) for value in arrivals]
+        for predicate in ("one", "beside", "body"):
+            assert rows(kb, predicate) == (set() if best is None else {(identity(best),)})
+        assert (changes[-1].errors > 0) == (best is None)
+
+
+def test_nan_has_no_order_among_decimals() -> None:
+    kb = tidelog.KnowledgeBase("p(min2(X, Y)) :- v(X), w(Y).  p(max2(Y, X)) :- v(X), w(Y).")
+    change = kb.update(add={"v": [(math.nan,)], "w": [(Decimal("1.5"),), (LARGE,)]})
+    assert (change.errors, list(kb.facts("p"))) == (4, [])
+
+
+def test_decimals_do_not_depend_on_the_context_of_the_thread() -> None:
+    kb = tidelog.KnowledgeBase("p(-X), p(abs(X)), p(X % 7), p(X mod 7), p(X div 7), p(X + 1) :- v(X).")
+    with localcontext(prec=3):
+        kb.update(add={"v": [(Decimal("-12345678.25"),)]})
+    assert {row[0].value for row in kb.facts("p")} == {
+        *(Decimal("12345678.25"), Decimal("-2.25"), Decimal(-1763668), Decimal("-12345677.25")),
+    }
+
+
 # ---- on their way in and out
 
 
@@ -133,6 +180,29 @@ def test_literals_read_back(value: object) -> None:
     assert literal.value == value
     assert literal_of(literal.value) == literal
     assert parse_atom(f'p("{literal.text}"^^<{literal.datatype}>)', {}).row == (literal,)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (np.timedelta64(1, "Y"), "no fixed length"),
+        (np.timedelta64(14, "M"), "no fixed length"),
+        (np.timedelta64(10**18, "W"), "too large"),
+        (np.timedelta64(2**62, "D"), "too large"),
+        (np.datetime64(10**12, "Y"), "too large"),
+        (np.datetime64(10**5, "Y"), "out of reach"),
+        (np.datetime64("NaT"), "missing"),
+        (np.timedelta64(1, "ns"), "nanoseconds"),
+    ],
+)
+def test_moments_of_numpy_that_do_not_fit_are_refused(value: np.generic, reason: str) -> None:
+    kb = tidelog.KnowledgeBase()
+    frame = pd.DataFrame({"a": pd.Series([value], dtype=object)})
+    for given_rows in ([(value,)], np.array([[value]]), frame):
+        with pytest.raises(DataError, match=reason):
+            kb.update(add={"p": given_rows})
+    with pytest.raises(DataError, match=reason):
+        checked_value(value)
 
 
 def test_tables_bring_moments() -> None:

@@ -19,6 +19,7 @@ from generate import EVERYTHING, POSITIVE, Features, soak
 from naive import State, Update, change, minus, without_empty
 from tidelog import DataError, KnowledgeBase, TidelogError
 from tidelog.facts.results import Change
+from tidelog.live.knowledge import Knowledge
 
 PATHS = "path(X, Y) :- edge(X, Y). path(X, Z) :- edge(X, Y), path(Y, Z)."
 RENAMING = "edge1(X, Y) :- edge(X, Y). " + " ".join(f"edge{n + 1}(X, Y) :- edge{n}(X, Y)." for n in range(1, 4))
@@ -133,6 +134,22 @@ def test_an_update_that_fails_raises_in_its_place_and_the_stream_goes_on(marking
     with pytest.raises(TidelogError):
         next(stream)
     assert sizes(stream) == [(3, 0)]
+
+
+@pytest.mark.parametrize("updates", [5, None, object()])
+def test_what_gives_no_updates_is_no_stream(updates: Any) -> None:
+    with pytest.raises(DataError, match="a stream is of updates"):
+        KnowledgeBase(PATHS).stream(updates)
+
+
+def test_what_looks_like_the_end_of_a_stream_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def give_up(*_: object, **__: object) -> Change:
+        raise StopIteration
+
+    kb = KnowledgeBase(PATHS)
+    monkeypatch.setattr(Knowledge, "update", give_up)
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        list(kb.stream([ADD], marking=0))
 
 
 def test_an_error_of_the_source_comes_after_the_changes_before_it() -> None:

@@ -282,6 +282,15 @@ def test_rules_are_tried_replaced_and_taken_back(http: httpx.Client) -> None:
     assert http.get("/graph", headers={"Accept": "image/svg+xml"}).text.startswith("<svg")
 
 
+def test_what_went_with_a_window_is_explained(http: httpx.Client) -> None:
+    rules = "@expire heard(_, T) 10 s by T.  near(X) :- heard(X, T) in last 4 s by T."
+    updated(http, add_rules=rules, at=1)
+    came = updated(http, add={"heard": [["a", 0.5]]}, at=1)["update"]
+    proof = http.post("/explain-change", json={"fact": "near(a)", "update": came}).json()
+    assert (proof["came"], proof["leaves"]) == (True, ["heard(a, 0.5) in last 4 s by 0.5"])
+    updated(http, remove_rules=rules)
+
+
 def test_a_stream_tells_a_snapshot_changes_and_progress(server: ServerProcess, http: httpx.Client) -> None:
     with subscribed(server.url, query="path($from, X)", **{"param.from": "b"}) as stream:
         kind, _, data = next(stream)

@@ -300,7 +300,7 @@ class ReadableKnowledge:
             >>> kb.explain("path(b, a)") is None
             True
         """
-        return next(self.proofs(fact, 1, **values), None)
+        return next(iter(self._knowledge.proving.proofs(fact, 1, values)), None)
 
     def proofs(self, fact: Fact, /, limit: int = 10, **values: object) -> Iterator[Proof]:
         """The `limit` lowest proofs of a fact, the lowest first.

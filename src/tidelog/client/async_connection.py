@@ -237,7 +237,7 @@ class AsyncConnection(Remote):
 
     async def explain(self, fact: Any, /, **values: object) -> Proof | None:
         """A proof of least height of a fact; None if it does not hold."""
-        found = await self.proofs(fact, 1, **values)
+        found: list[Proof] = await self._send(exchange.proofs(fact, values, 1))
         return found[0] if found else None
 
     async def proofs(self, fact: Any, /, limit: int = 10, **values: object) -> list[Proof]:

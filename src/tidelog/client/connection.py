@@ -235,7 +235,8 @@ class Connection(Remote):
 
     def explain(self, fact: Any, /, **values: object) -> Proof | None:
         """A proof of least height of a fact; None if it does not hold."""
-        return next(self.proofs(fact, 1, **values), None)
+        found: list[Proof] = self._send(exchange.proofs(fact, values, 1))
+        return next(iter(found), None)
 
     def proofs(self, fact: Any, /, limit: int = 10, **values: object) -> Iterator[Proof]:
         """The `limit` lowest proofs of a fact, the lowest first."""

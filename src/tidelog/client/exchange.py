@@ -26,7 +26,7 @@ from tidelog.formats.columns.rows import is_table, rows_of
 from tidelog.formats.files.jsonl import row_from_json, value_to_json
 from tidelog.moments import moment_at
 from tidelog.proofs.failure import WhyNot
-from tidelog.proofs.proof import Proof
+from tidelog.proofs.proof import Proof, proof_of_steps
 from tidelog.values import Row, checked_value
 
 Answer = TypeVar("Answer")
@@ -207,7 +207,12 @@ def _page(answer: Any) -> FactsPage:
 
 
 def proofs(fact: Any, values: Mapping[str, object], limit: int) -> Call[list[Proof]]:
-    return Call("POST", "/explain", lambda answer: list(map(_proof, answer["proofs"])), _asked(fact, values, limit))
+    return Call(
+        "POST",
+        "/explain",
+        lambda answer: [proof_of_steps(found["steps"]) for found in answer["proofs"]],
+        _asked(fact, values, limit),
+    )
 
 
 def holds(fact: Any) -> Call[bool]:
@@ -227,25 +232,6 @@ def _asked(fact: Any, values: Mapping[str, object], limit: int) -> dict[str, Any
         fact = [fact[0], *(value_to_json(checked_value(value)) for value in fact[1:])]
     parameters = json_values(values)
     return {"fact": fact, "parameters": parameters, "limit": limit}
-
-
-def _proof(found: Any) -> Proof:
-    """A proof from its steps. Premises come after what they prove, so the last ones are made first."""
-    steps = found["steps"]
-    made: dict[int, Proof] = {}
-    waiting = [0]
-    while waiting:
-        number = waiting[-1]
-        missing = [each for each in steps[number]["premises"] if each not in made]
-        if missing:
-            waiting += missing
-            continue
-        waiting.pop()
-        step = steps[number]
-        if number not in made:
-            premises = [made[each] for each in step["premises"]]
-            made[number] = Proof(step["fact"], step["rule"], premises, step["conditions"])
-    return made[0]
 
 
 def get(path: str, **parameters: str) -> Call[Any]:

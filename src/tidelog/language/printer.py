@@ -47,6 +47,8 @@ class Printer:
         if rule.is_equality:
             same, *others = map(self.item, rule.body)
             return f"@equality {same} on {', '.join(others)}." if others else f"@equality {same}."
+        if rule.is_query:
+            return self.query(syntax.Query(rule.body))
         if rule.is_constraint:
             how = "@constraint warn " if rule.head.predicate == syntax.WARNING else ""
             return f"{how}:- {self.body(rule.body)}."

@@ -191,6 +191,9 @@ CONSTRAINT, WARNING = "#constraint", "#warning"
 EQUALITY = "#equality"
 """The predicate in the head of an equality, `@equality same on p, q.`, whose body names `same`, `p` and `q`."""
 
+QUERY = "#query"
+"""The predicate in the head of a query, where a rule derives its answers."""
+
 BodyItem = Atom | Negation | Comparison
 WrittenItem = BodyItem | Disjunction
 
@@ -223,6 +226,11 @@ class Rule(Node):
     def is_constraint(self) -> bool:
         """Whether it is written without a head: it must not match, or its matches are recorded."""
         return self.head.predicate in (CONSTRAINT, WARNING)
+
+    @property
+    def is_query(self) -> bool:
+        """Whether it is written as a query, for whose answers others are made."""
+        return self.head.predicate == QUERY
 
     @property
     def written(self) -> Rule:

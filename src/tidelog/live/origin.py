@@ -22,9 +22,10 @@ from tidelog.errors import TidelogError
 from tidelog.facts.encoding import encode_rows
 from tidelog.facts.questions import fact_of
 from tidelog.facts.results import Change, FactSet
-from tidelog.language import parse_atom, render
+from tidelog.language import render
 from tidelog.language.parameters import NO_VALUES
 from tidelog.language.syntax import Atom, Constant, Rule, Variable
+from tidelog.language.written.windows import window_of
 from tidelog.store.relation_parts import Cells
 
 if TYPE_CHECKING:
@@ -102,7 +103,8 @@ class Origin:
     def _explain(self, knowledge: Knowledge, change: Change, fact: Atom) -> ChangeProof | None:
         from tidelog.explain.change_proof import ChangeProof
 
-        added, removed = _Lookup(knowledge, change.added), _Lookup(knowledge, change.removed)
+        added = _Lookup(knowledge, change.added, self._in_windows("come"))
+        removed = _Lookup(knowledge, change.removed, self._in_windows("gone"))
         came = added.matches(fact)
         if not came and not removed.matches(fact):
             return None
@@ -120,6 +122,11 @@ class Origin:
         rules = {render(rule, self._prefixes) for rule in (self._come if came else self._gone)}
         why_not = "" if came else self._in_state(knowledge, True, ask_why_not)
         return ChangeProof.of(proof, came, same.has, other.has, rules, why_not)
+
+    def _in_windows(self, way: str) -> dict[str, FactSet]:
+        """The facts that came into windows or left them, of which a change tells only what follows from them."""
+        changes = {name: getattr(change, way) for name, change in (self._explicit or {}).items() if window_of(name)}
+        return {name: FactSet(self._terms, Rows.of(rows)) for name, rows in changes.items() if rows is not None}
 
     # --- the two states -----------------------------------------------------------------------------------------------
 
@@ -169,15 +176,18 @@ class Origin:
 class _Lookup:
     """The facts of one half of a change, to look facts and atoms up in."""
 
-    def __init__(self, knowledge: Knowledge, facts: Mapping[str, FactSet]) -> None:
+    def __init__(self, knowledge: Knowledge, facts: Mapping[str, FactSet], windows: Mapping[str, FactSet]) -> None:
         self._terms = knowledge.engine.store.terms
         self._prefixes = knowledge.catalogue.prefixes
-        self._facts = {knowledge.catalogue.resolve(name): rows for name, rows in facts.items()}
+        self._windows = windows
+        self._facts = {knowledge.catalogue.resolve(name): rows for name, rows in facts.items()} | dict(windows)
         self._cells: dict[str, Cells] = {}
 
     def has(self, text: str) -> bool:
         """Whether a fact is among them, or one that an atom matches."""
-        return self.matches(parse_atom(text, self._prefixes))
+        from tidelog.proofs.wording import atoms_shown
+
+        return any(map(self.matches, atoms_shown(text, self._prefixes, self._windows)))
 
     def matches(self, atom: Atom) -> bool:
         cells = self._cells_of(atom.predicate)

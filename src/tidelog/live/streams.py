@@ -25,6 +25,9 @@ def apply_observed(knowledge: Knowledge, update: UpdateMapping, ahead: LookAhead
                 if ready is None:
                     return knowledge.update(**check_update(update))
                 return knowledge.update_encoded(ready, update.get("commit"), update.get("at"))
+        except StopIteration as problem:  # whoever iterates would take it for the end of the stream
+            ahead.forget()
+            raise RuntimeError("an update raised StopIteration") from problem
         except BaseException:
             ahead.forget()
             raise

@@ -178,10 +178,14 @@ class IteratorSource:
                 pull = self._begun()
 
 
-def source_of(updates: Iterable[UpdateMapping] | Queue[Any] | Source) -> Source:
+def source_of(updates: Any) -> Source:
     """How to read a list, a queue, or any other iterable of updates."""
     if isinstance(updates, Source):
         return updates
     if isinstance(updates, Queue):
         return QueueSource(updates)
-    return ReadySource(updates) if isinstance(updates, Sequence) else IteratorSource(iter(updates))
+    if isinstance(updates, Sequence):
+        return ReadySource(updates)
+    if not isinstance(updates, Iterable) and not hasattr(updates, "__getitem__"):
+        raise DataError(f"a stream is of updates, such as a list of mappings or a queue of them, not {updates!r:.60}")
+    return IteratorSource(iter(updates))

@@ -34,6 +34,7 @@ from tidelog.language.names import auxiliary, is_hidden
 from tidelog.language.parse_messages import mistake
 from tidelog.language.printer import render
 from tidelog.language.syntax import (
+    QUERY,
     Aggregate,
     Atom,
     BodyItem,
@@ -110,10 +111,12 @@ def answer_variables(query: Query) -> tuple[Variable, ...]:
 def answer_rules(query: Query, equality: Equality | None) -> tuple[Atom, list[Rule]]:
     """An atom for an answer of a query, and plain rules that derive it."""
     if is_plain(query):
-        head = Atom("#query", answer_variables(query))
+        head = Atom(QUERY, answer_variables(query))
         rules = [Rule(head, query.body, query.place)]
     else:
         head, rules = expanded_query(query)
+        origin = Rule(Atom(QUERY), query.body, query.place)  # what messages show
+        rules = [replace(rule, origin=origin, part=part) for part, rule in enumerate(rules)]
     return head, [variant for rule in rules for variant in under_equality(rule, equality)]
 
 

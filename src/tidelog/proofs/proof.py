@@ -12,13 +12,14 @@ is drawn as a tree of its own further down, so that a proof of any height is dra
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import islice
 from typing import Any, NamedTuple
 
 from tidelog.formats.plain_data import PlainData
 from tidelog.language.names import is_auxiliary, is_checked_once, is_evident
+from tidelog.proofs.order import premises_first
 
 DEEPEST = 20
 MOST_PREMISES = 24
@@ -106,6 +107,10 @@ class Proof(PlainData):
         ]
         return {"fact": self.fact, "height": self.height, "steps": steps}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it is pickled: flat as well, so at any height."""
+        return proof_of_steps, (self.to_dict()["steps"], [proof.is_part for proof in self.steps()])
+
     _plain_type = dict[str, Any]
 
     def _plain(self) -> dict[str, Any]:
@@ -129,6 +134,18 @@ class Proof(PlainData):
     def __repr__(self) -> str:
         how = "explicit" if self.rule is None else f"height {self.height}"
         return f"<Proof of {self.fact}: {how}>"
+
+
+def proof_of_steps(steps: Sequence[Mapping[str, Any]], parts: Sequence[bool] = ()) -> Proof:
+    """A proof from its steps as plain data, of which the first proves the fact; and which of them are parts of rules,
+    where that is known.
+    """
+    made: dict[int, Proof] = {}
+    for number in premises_first([0], lambda number: steps[number]["premises"]):
+        step = steps[number]
+        premises = [made[each] for each in step["premises"]]
+        made[number] = Proof(step["fact"], step["rule"], premises, step["conditions"], any(parts[number : number + 1]))
+    return made[0]
 
 
 class Line(NamedTuple):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from tidelog.language import display_predicate, render
+from tidelog.language import display_predicate, parse_atom, render
 from tidelog.language.names import fill_in, is_auxiliary
 from tidelog.language.syntax import (
     Aggregate,
@@ -20,7 +21,7 @@ from tidelog.language.syntax import (
     Term,
     Variable,
 )
-from tidelog.language.written.windows import window_of
+from tidelog.language.written.windows import window_at, window_of
 from tidelog.program.normal_form import NormalRule
 from tidelog.values import Value
 
@@ -170,6 +171,23 @@ BEST = {
     "any": "",
     "all": "",
 }
+
+
+# --- texts of facts and atoms, read back ------------------------------------------------------------------------------
+
+_IN_WINDOW = re.compile(r'((?:[^"]|"(?:[^"\\]|\\.)*")*?) in last .*', re.DOTALL)
+
+
+def atoms_shown(text: str, prefixes: Mapping[str, str], windows: Iterable[str]) -> list[Atom]:
+    """What a proof shows as a fact or an atom: itself, or atoms of those of some windows that are shown like this. The
+    text names the argument that an age is counted from by its value, which several may have.
+    """
+    found = _IN_WINDOW.fullmatch(text)
+    if found is None:
+        return [parse_atom(text, prefixes)]
+    atom = parse_atom(found[1], prefixes)
+    candidates = [Atom(window, atom.arguments) for window in windows]
+    return [each for each in candidates if window_at(each) is not None and render(each, prefixes) == text]
 
 
 # --- the conditions of an instance ------------------------------------------------------------------------------------

@@ -260,6 +260,9 @@ LIFTED: Mapping[str, Callable[..., object]] = {
     "-": operator.sub,
     "*": operator.mul,
     "/": operator.truediv,
+    "%": operator.mod,
+    "mod": operator.mod,
+    "div": operator.floordiv,
     "neg": operator.neg,
     "abs": abs,
 }
@@ -288,6 +291,7 @@ def call(name: str, arguments: Sequence[Value], registered: Functions) -> Value:
     """
     if name in ("min2", "max2") and any(isinstance(argument, Literal) for argument in arguments):
         left, right = arguments
+        ordered(arguments)
         return right if compare("<" if name == "min2" else ">", right, left) else left
     if name in ("[]", "make_record"):
         return Record(*arguments)
@@ -356,8 +360,12 @@ def ordered(values: Sequence[Value]) -> list[Value]:
     if any(isinstance(value, Literal) for value in values):
         for value in values:
             compare("<", value, values[0])
-        plain = {str(value): value.value if isinstance(value, Literal) else value for value in values}
-        return sorted(values, key=lambda value: (plain[str(value)], str(value)))
+        plain = [value.value if isinstance(value, Literal) else value for value in values]
+        if any(value != value for value in plain):
+            raise Failure("NaN has no order")
+        kinds = [(_place(value)[0], isinstance(value, float), _place(value)[1]) for value in values]
+        places = sorted(range(len(values)), key=lambda place: (plain[place], *kinds[place]))
+        return [values[place] for place in places]
     if len({kind(value) for value in values}) > 1:
         raise Failure("values of several kinds have no order")
     if any(value != value for value in values):
@@ -392,11 +400,11 @@ def median(values: Sequence[Value]) -> Value:
 
 
 def greatest(values: Sequence[Value]) -> Value:
-    """The first of the equal greatest ones: of `1` and `1.0`, the integer."""
+    """The first of the equal greatest ones: of `1` and `1.0`, the integer; of literals alone, the last."""
     in_order = ordered(values)
-    if isinstance(in_order[-1], Literal):
-        return in_order[-1]
-    return next(value for value in in_order if value == in_order[-1])
+    plain = [value.value if isinstance(value, Literal) else value for value in in_order]
+    equal = [value for value, meant in zip(in_order, plain, strict=True) if meant == plain[-1]]
+    return equal[-1] if isinstance(equal[0], Literal) else equal[0]
 
 
 def deviation(values: Sequence[Value]) -> float:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tidelog.engine.update.joins import JoinFailed, Joins
 from tidelog.language.functions import CallFailed
 from tidelog.language.functions.aggregates import folded, is_folded, order
-from tidelog.language.functions.moments import OPERATIONS, in_order
+from tidelog.language.functions.moments import OPERATIONS, greatest, in_order
 from tidelog.machine import term_kinds as K
 from tidelog.store.relation_parts import Cells
 from tidelog.store.terms import Terms
@@ -86,9 +86,9 @@ def _in_order(values: list[Value]) -> list[Value]:
 
 
 def _max(values: list[Value]) -> Value:
+    if any(isinstance(value, Literal) for value in values):
+        return greatest(values)
     ordered = _in_order(values)
-    if isinstance(ordered[-1], Literal):
-        return ordered[-1]
     return next(value for value in ordered if value == ordered[-1])
 
 

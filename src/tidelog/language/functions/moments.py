@@ -10,9 +10,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Context, Decimal, DivisionByZero, InvalidOperation, Overflow
+from decimal import Context, Decimal, DivisionByZero, InvalidOperation, Overflow, localcontext
 from functools import cmp_to_key, lru_cache
 
+from tidelog.language.functions.aggregates import order
 from tidelog.language.functions.failing import CallFailed, number, text
 from tidelog.moments import XSD, Moment, read, written
 from tidelog.values import INTEGER_MAX, INTEGER_MIN, Literal, Value
@@ -75,76 +76,89 @@ def _is_length(value: object) -> bool:
     return isinstance(value, timedelta | int | float)
 
 
-def _operation(compute: Callable[[object, object], object], exact: str = "") -> Callable[[Value, Value], Value]:
+def _computed(compute: Callable[..., object], *operands: object) -> object:
+    """What Python yields, for decimals with as many digits as we promise, whatever the context of the thread is."""
+    if not any(isinstance(operand, Decimal) for operand in operands):
+        return compute(*operands)
+    with localcontext(_EXACT):
+        return compute(*operands)
+
+
+def _operation(compute: Callable[..., object]) -> Callable[[Value, Value], Value]:
     def call(left: Value, right: Value) -> Value:
         first, second = _pair(left, right)
         try:
-            if exact and isinstance(first, Decimal):
-                return _value(getattr(_EXACT, exact)(first, second))
-            return _value(compute(first, second))
+            return _value(_computed(compute, first, second))
         except (TypeError, ArithmeticError, ValueError):
             raise CallFailed from None
 
     return call
 
 
-def _divide(left: object, right: object) -> object:
-    """Of two durations a number; a duration by a number, a duration."""
-    return left / right  # type: ignore[operator]
-
-
 def _chosen(least: bool) -> Callable[[Value, Value], Value]:
     def call(left: Value, right: Value) -> Value:
-        first, second = _pair(left, right)
-        try:
-            other = second < first if least else second > first  # type: ignore[operator]
-        except TypeError:
-            raise CallFailed from None
-        return right if other else left
+        before = OPERATIONS["<"]
+        _check_order(left, right)
+        return right if (before(right, left) if least else before(left, right)) else left
 
     return call
 
 
-def _of_one(compute: Callable[[object], object]) -> Callable[[Value], Value]:
+def _of_one(compute: Callable[..., object]) -> Callable[[Value], Value]:
     def call(value: Value) -> Value:
         try:
-            return _value(compute(_operand(value)))
-        except (TypeError, OverflowError):
+            return _value(_computed(compute, _operand(value)))
+        except (TypeError, ArithmeticError):
             raise CallFailed from None
 
     return call
 
 
 OPERATIONS: Mapping[str, Callable[..., Value]] = {
-    "+": _operation(operator.add, "add"),
-    "-": _operation(operator.sub, "subtract"),
-    "*": _operation(operator.mul, "multiply"),
-    "/": _operation(_divide, "divide"),
+    "+": _operation(operator.add),
+    "-": _operation(operator.sub),
+    "*": _operation(operator.mul),
+    "/": _operation(operator.truediv),
     "%": _operation(operator.mod),
     "mod": _operation(operator.mod),
     "div": _operation(operator.floordiv),
-    "neg": _of_one(operator.neg),  # type: ignore[arg-type]
-    "abs": _of_one(abs),  # type: ignore[arg-type]
+    "neg": _of_one(operator.neg),
+    "abs": _of_one(abs),
     "min2": _chosen(least=True),
     "max2": _chosen(least=False),
-    "<": _operation(operator.lt),  # type: ignore[arg-type]
-    "<=": _operation(operator.le),  # type: ignore[arg-type]
-    ">": _operation(operator.gt),  # type: ignore[arg-type]
-    ">=": _operation(operator.ge),  # type: ignore[arg-type]
+    "<": _operation(operator.lt),
+    "<=": _operation(operator.le),
+    ">": _operation(operator.gt),
+    ">=": _operation(operator.ge),
 }
 """Operators by their names."""
 
 
 def in_order(values: Sequence[Value]) -> list[Value]:
-    """Values of which some are literals, in ascending order; of equal ones, by their texts."""
-    by_text = sorted(values, key=str)
-    if len(values) == 1:  # a literal of any other datatype has no order, not even by itself
-        _operand(values[0])
+    """Values of which some are literals, in ascending order; equal ones as in the order of all values, so that it does
+    not matter which of them came first.
+    """
+    _check_order(*values)
+    return sorted(sorted(values, key=order), key=cmp_to_key(_compared))
 
-    def order(left: Value, right: Value) -> int:
-        return bool(OPERATIONS["<"](right, left)) - bool(OPERATIONS["<"](left, right))
 
-    return sorted(by_text, key=cmp_to_key(order))
+def greatest(values: Sequence[Value]) -> Value:
+    """The greatest of such values. Of several that are equal, numbers come before literals and an integer before a
+    float, as for the least; among literals, the order is turned round.
+    """
+    ordered = in_order(values)
+    equal = [value for value in ordered if not _compared(value, ordered[-1])]
+    return equal[-1] if isinstance(equal[0], Literal) else equal[0]
+
+
+def _compared(left: Value, right: Value) -> int:
+    return bool(OPERATIONS["<"](right, left)) - bool(OPERATIONS["<"](left, right))
+
+
+def _check_order(*values: Value) -> None:
+    """Refuse what has no order, not even by itself: NaN, and literals of other datatypes."""
+    if any(operand != operand for operand in map(_operand, values)):
+        raise CallFailed
 
 
 # ---- functions

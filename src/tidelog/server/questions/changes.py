@@ -15,9 +15,9 @@ from tidelog.errors import warnings_collected
 from tidelog.explain.change_proof import ChangeProof
 from tidelog.facts.questions import fact_of, query_of
 from tidelog.language import parse_program, render
-from tidelog.language.syntax import Atom, rule_key
+from tidelog.language.syntax import Atom, Query, rule_key
 from tidelog.live.knowledge import Knowledge
-from tidelog.proofs.wording import NO_FACT
+from tidelog.proofs.wording import NO_FACT, atoms_shown
 from tidelog.server import problems
 from tidelog.server.commits.history import Commit
 from tidelog.server.commits.store import ServedStore
@@ -140,10 +140,11 @@ class Changes:
 
     def _matches(self, text: str) -> bool:
         """Whether a fact matches an atom, such as a proof shows it."""
-        knowledge = self._knowledge
-        query = query_of(text, {}, knowledge.catalogue, knowledge.functions.keys())
-        _, cells, _ = run_query(knowledge.engine, query)
-        return len(cells) > 0
+        catalogue, engine = self._knowledge.catalogue, self._knowledge.engine
+        return any(
+            len(run_query(engine, query_of(Query((atom,)), {}, catalogue, self._knowledge.functions.keys()))[1])
+            for atom in atoms_shown(text, catalogue.prefixes, engine.graph.predicates)
+        )
 
     def _prove(self, fact: Atom) -> Any:
         cells = self._cells(fact)

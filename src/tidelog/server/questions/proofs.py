@@ -10,7 +10,6 @@ from tidelog.facts.questions import fact_of
 from tidelog.formats.files.jsonl import value_from_json
 from tidelog.language import render
 from tidelog.proofs.failure import WhyNot
-from tidelog.proofs.proof import Proof
 from tidelog.server import problems
 from tidelog.server.commits.store import ServedStore
 from tidelog.server.questions.queries import values_of
@@ -31,9 +30,8 @@ class Proofs:
         """The lowest proofs of a fact, and whether it holds, which can be asked without any."""
         asked, values = asked_fact(fact), values_of(parameters)
         self._reading.check_fact(caller, asked)
-        proofs: list[Proof]
         with warnings_collected():
-            proofs = list(self._kb.proofs(asked, limit, **values)) if limit else []
+            proofs = self._store.knowledge.proving.proofs(asked, limit, values) if limit else []
             holds = bool(proofs) or (not limit and self._store.knowledge.questions.holds(asked, values))
         self._reading.check_proofs(caller, proofs)
         return {
