@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import clingo
@@ -220,6 +221,44 @@ def test_saving_and_the_journal(tmp_path: Path) -> None:
 def test_numbers_that_are_known_are_tested_by_value() -> None:
     kb = KnowledgeBase("n(3). n(3.0). n(3.5). n(9). n(word). in(X) :- n(X), X in range(1, 5).")
     assert sorted(kb.facts("in")) == [(3,), (3.0,)]
+
+
+ENDS = (-(2**63), -(2**63) + 1, -(2**62), -7, -1, 0, 1, 5, 2**62, 2**63 - 2, 2**63 - 1)
+STEPS = (1, -1, 3, -2, 2**60, -(2**60), 2**62 + 1, 2**63 - 1, -(2**63 - 1))
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_ranges_may_have_any_ends(step: int) -> None:
+    short = [range(low, high, step) for low, high in product(ENDS, ENDS) if -(-(high - low) // step) < 30]
+    kb = KnowledgeBase(f"p(L, H, X) :- pair(L, H), X in range(L, H, {step}).")
+    change = kb.update(add={"pair": [(numbers.start, numbers.stop) for numbers in short]})
+    assert change.errors == 0
+    assert set(kb.facts("p")) == {(numbers.start, numbers.stop, number) for numbers in short for number in numbers}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_numbers_are_tested_between_any_ends(step: int) -> None:
+    """Also in ranges that are too long to be listed."""
+    pairs = list(product(ENDS, ENDS))
+    kb = KnowledgeBase(f"p(L, H, X) :- pair(L, H), n(X), X in range(L, H, {step}).")
+    numbers = [*ENDS, 3, 3.0, -2.0]
+    change = kb.update(add={"pair": pairs, "n": [(number,) for number in numbers]})
+    assert change.errors == 0
+    wanted = {(low, high, number) for low, high in pairs for number in numbers if int(number) in range(low, high, step)}
+    assert set(kb.facts("p")) == wanted
+
+
+@pytest.mark.parametrize(
+    "ends", ["-9223372036854775808, 9223372036854775807", "5, 0.5", "0.5, 3", '"a", "b"', '"b", "a"']
+)
+def test_ranges_that_cannot_be_listed_fail(ends: str) -> None:
+    kb = KnowledgeBase(f"p(X) :- X in range({ends}).")
+    assert (kb.errors, list(kb.facts("p"))) == (1, [])
+
+
+def test_a_step_has_its_own_negative() -> None:
+    with pytest.raises(ParseError, match="is no step of a range"):
+        KnowledgeBase(f"p(X) :- X in range(0, 5, {-(2**63)}).")
 
 
 def test_a_minimum_in_a_recursion_beside_alternatives_and_aggregates() -> None:

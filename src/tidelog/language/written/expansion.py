@@ -57,8 +57,9 @@ from tidelog.language.syntax import (
     rebuilt,
     variables,
 )
+from tidelog.language.written import ranges
 from tidelog.language.written.independent_parts import independent_parts, with_atoms_for
-from tidelog.values import Value
+from tidelog.values import INTEGER_MAX, Value
 
 # More choices than these are a mistake, or want predicates of their own.
 MOST_CHOICES = 1000
@@ -363,10 +364,7 @@ class _Expansion:
         first, end, *steps = item.right.arguments
         step = self._step(steps)
         if not isinstance(item.left, Variable) or item.left.name in _bound(others, outer):
-            offset = Call("%", (Call("-", (item.left, first)), Constant(abs(step))))
-            within, before = (">=", "<") if step > 0 else ("<=", ">")
-            tests = ((within, item.left, first), (before, item.left, end), ("=", offset, Constant(0)))
-            return tuple([Comparison(operator, left, right, item.place) for operator, left, right in tests])
+            return tuple(ranges.tests(item.left, first, end, step, item.place))
         predicate = self._numbers(first, end, step, others, outer)
         return (Atom(predicate, (first, end, item.left), item.place),)
 
@@ -374,7 +372,7 @@ class _Expansion:
         if not steps:
             return 1
         (step,) = steps
-        if isinstance(step, Constant) and type(step.value) is int and step.value != 0:
+        if isinstance(step, Constant) and type(step.value) is int and 0 < abs(step.value) <= INTEGER_MAX:
             return step.value
         hint = "write a whole number, as in `range(0, 10, 2)` or `range(10, 0, -1)`"
         raise self._error(ParseError, step.place, f"`{render(step)}` is no step of a range", hint)
@@ -391,8 +389,7 @@ class _Expansion:
         places = self._auxiliary(("places", *meaning), shown, evident=True)
         predicate = self._auxiliary(meaning, f"{blank(2)} in {shown}", evident=True)
         first, last, begin, end, middle = (self._fresh() for _ in range(5))
-        width = Call("+", (Call("-", (high, low)), Constant(step - (1 if step > 0 else -1))))
-        count = (Comparison("=", end, Call("div", (width, Constant(step)))), Comparison(">", end, Constant(0)))
+        count = (Comparison("=", end, ranges.count(low, high, step)), Comparison(">", end, Constant(0)))
         length = Call("-", (end, begin))
         halves = (
             Atom(places, (first, last, begin, end)),
@@ -404,7 +401,7 @@ class _Expansion:
             Rule(Atom(places, (first, last, begin, middle)), halves),
             Rule(Atom(places, (first, last, middle, end)), halves),
             Rule(
-                Atom(predicate, (first, last, Call("+", (first, Call("*", (begin, Constant(step))))))),
+                Atom(predicate, (first, last, ranges.number_at(first, begin, step))),
                 (Atom(places, (first, last, begin, end)), Comparison("=", length, Constant(1))),
             ),
         ]
