@@ -238,7 +238,7 @@ class Passed:
     """
 
     def __init__(self) -> None:
-        self.last = 0  # the number of the last update that was looked at
+        self.seen: set[int] = set()  # the numbers of the updates; those that wait are not always in their order
         self._claims: set[str] = set()
         self._clients: set[Hashable] = set()
 

@@ -81,11 +81,11 @@ class Passing:
         if not isinstance(later, Batch):
             return []
         with self._window.using_terms():
-            new = [part for part in later.parts if part.number > self._passed.last]
+            new = [part for part in later.parts if part.number not in self._passed.seen]
         gone: set[int] = set()
         try:
             for part in new:
-                self._passed.last = part.number
+                self._passed.seen.add(part.number)
                 if part.overwritten_by:
                     part = later.part(part.number)  # What made some of it void may just have been refused.
                 goes = self._is_no_trouble(part, work) and self._passes(part, self._passed)
