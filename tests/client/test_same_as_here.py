@@ -185,6 +185,15 @@ def test_a_subscription_knows_how_many_answers_there_are(there: Connection) -> N
         assert subscription.answers == 1
 
 
+def test_a_closed_subscription_leaves_its_stream(there: Connection) -> None:
+    """At the next sign of life, be it that of a commit which changes none of the answers."""
+    subscription = there.subscribe("left(X)", print)
+    subscription.close()
+    there.update(add={"elsewhere": [(1,)]})
+    subscription._thread.join(60)
+    assert not subscription._thread.is_alive()
+
+
 def test_a_connection_that_was_closed_says_so(server: ServerProcess) -> None:
     kb = tidelog.connect(server.url)
     kb.close()

@@ -30,7 +30,6 @@ class Changes:
         self._http = http
         self._asked = subscription_request(query, values)
         self._picture = Picture()
-        self._response: httpx.Response | None = None
         self.closed = False
 
     def messages(self) -> Iterator[RemoteAnswerChange]:
@@ -56,14 +55,15 @@ class Changes:
         headers = {} if last is None else {"Last-Event-ID": str(last)}
         limits = httpx.Timeout(SILENCE)
         with self._http.stream("GET", "/subscribe", params=self._asked, headers=headers, timeout=limits) as response:
-            self._response = response
             if not response.is_success:
                 response.read()
                 if is_busy(response):
                     raise httpx.ReadError("the server is closing")
                 read_answer(exchange.get("/subscribe"), response)
             lines = EventLines()
-            for line in response.iter_lines():
+            for line in response.iter_lines():  # The server gives a sign of life every 15 seconds.
+                if self.closed:
+                    return
                 event = lines.take(line)
                 if event is not None and event[0] == "error":
                     if event[2].get("status") == 503:
@@ -73,12 +73,6 @@ class Changes:
                 if message is not None:
                     yield message
         raise httpx.ReadError("the stream has ended")
-
-    def close(self) -> None:
-        """Hear of nothing any more."""
-        self.closed = True
-        if self._response is not None:
-            self._response.close()
 
 
 class RemoteSubscription:
